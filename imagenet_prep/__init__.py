@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from imagenet_prep import records as records
     from imagenet_prep.engines import make_engine as make_engine
     from imagenet_prep.errors import PrepError as PrepError
-    from imagenet_prep.fetch.access import Credentials as Credentials
+    from imagenet_prep.fetch.credentials import Credentials as Credentials
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions as ConvertOptions
     from imagenet_prep.pipeline import report as report
     from imagenet_prep.pipeline import run as run

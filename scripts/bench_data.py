@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from imagenet_prep.demo.archives import MadeAnnotation
+    from imagenet_prep.demo.made_annotations import MadeAnnotation
 
 ANNOTATIONS_PER_IMAGE = 5.4454
 """10,000 images, 54,454 annotations: a tenth of the real ones, so the work outweighs the start."""
@@ -88,7 +88,7 @@ def make_annotations(files: int, folder: Path) -> None:
 
 def iter_annotations(files: int) -> Iterator[MadeAnnotation]:
     """This many annotations of one box or two, class by class."""
-    from imagenet_prep.demo.archives import annotation
+    from imagenet_prep.demo.made_annotations import annotation
     from imagenet_prep.demo.photographs import photograph_size
     from imagenet_prep.ilsvrc2012.facts import synsets
 

@@ -31,7 +31,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "tests")]
 
 from running import prep  # noqa: E402 -- it is in tests/
 
-from imagenet_prep.fetch.transfer import Target  # noqa: E402
+from imagenet_prep.fetch.target import Target  # noqa: E402
 from imagenet_prep.model import Silent  # noqa: E402
 from imagenet_prep.storage.layout import Layout  # noqa: E402
 

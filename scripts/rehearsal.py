@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from imagenet_prep.demo import photographs
-from imagenet_prep.demo.archives import BAD_QUIRKS, QUIRKS, Quirk, annotation
+from imagenet_prep.demo.made_annotations import BAD_QUIRKS, QUIRKS, Quirk, annotation
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.state.manifest import SplitTotals, load_manifest
 from imagenet_prep.storage.files import load_json

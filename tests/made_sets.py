@@ -15,7 +15,8 @@ from made_tars import save
 from imagenet_prep import ConvertOptions, Layout, annotate, convert, make_engine, report
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.ilsvrc2012.official import ImageFolders, OfficialTar
+from imagenet_prep.ilsvrc2012.official_folders import ImageFolders
+from imagenet_prep.ilsvrc2012.official_tars import OfficialTar
 from imagenet_prep.model import Engine, Item, Silent
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.sources.catalog import Catalog

@@ -18,7 +18,7 @@ from power_cut import Commands, Run, flat, read
 from syscalls import record
 
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.fetch.transfer import Target
+from imagenet_prep.fetch.target import Target
 from imagenet_prep.model import Silent
 from imagenet_prep.storage.layout import Layout
 

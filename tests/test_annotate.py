@@ -21,7 +21,8 @@ from made_tars import member, pack, save
 from progress import Bars
 
 from imagenet_prep import ConvertOptions, Layout, PrepError, annotate, convert, verify
-from imagenet_prep.demo.archives import BAD_QUIRKS, MadeSet, Quirk, boxes_csv
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.demo.made_annotations import BAD_QUIRKS, Quirk, boxes_csv
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import DataProblemsError, InputError, UsageError

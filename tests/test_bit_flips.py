@@ -30,7 +30,7 @@ from imagenet_prep import (
 )
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import make
-from imagenet_prep.fetch.transfer import Target
+from imagenet_prep.fetch.target import Target
 from imagenet_prep.model import Silent
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.recipes.recipe_set import RecipeSet

@@ -1,4 +1,4 @@
-"""Buffers of storage.local, through the records of a shard in order:
+"""Buffers of storage.memory_maps, through the records of a shard in order:
 what is kept stays right, and costs no memory.
 """
 
@@ -18,7 +18,7 @@ from made_sets import data_of, flip, write
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.reading.shard import Record, Shard
-from imagenet_prep.storage import local
+from imagenet_prep.storage import memory_maps
 
 
 def anonymous() -> int:
@@ -30,13 +30,13 @@ def anonymous() -> int:
 @pytest.fixture(autouse=True)
 def _no_view_of_an_earlier_test(monkeypatch: pytest.MonkeyPatch) -> None:
     """A traceback may hold records, and so buffers, for as long as it likes."""
-    monkeypatch.setattr(local, "_waiting", deque(maxlen=local.BUFFERS))
+    monkeypatch.setattr(memory_maps, "_waiting", deque(maxlen=memory_maps.BUFFERS))
 
 
 @pytest.fixture
 def _in_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A system that can't load a part of a map."""
-    monkeypatch.setattr(local, "_load_pages", lambda *_: False)
+    monkeypatch.setattr(memory_maps, "_load_pages", lambda *_: False)
 
 
 @pytest.fixture(params=["maps", "buffers"])
@@ -54,7 +54,7 @@ def shard(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("shard") / "train-00000-of-00001"
     draw = random.Random(2)
     lengths = [draw.choice([draw.randrange(1, 100), draw.randrange(300_000)]) for _ in range(400)]
-    write(path, map(draw.randbytes, [*lengths[:200], 3 * local.BUFFER, *lengths[200:]]))
+    write(path, map(draw.randbytes, [*lengths[:200], 3 * memory_maps.BUFFER, *lengths[200:]]))
     return path
 
 
@@ -67,7 +67,7 @@ def test_all_that_is_kept_stays_right_and_costs_no_memory(shard: Path) -> None:
     kept = list(Shard.open(shard))
     grown = anonymous() - before
     assert [bytes(record.data) for record in kept] == expected
-    assert grown < (local.BUFFERS + 2) * local.BUFFER, grown
+    assert grown < (memory_maps.BUFFERS + 2) * memory_maps.BUFFER, grown
     assert any(isinstance(record.data.obj, bytearray) for record in kept)
     assert not all(isinstance(record.data.obj, bytearray) for record in kept)
     assert all(record.data.readonly for record in kept)
@@ -80,7 +80,7 @@ def test_records_of_a_loaded_map_are_views_of_it(shard: Path) -> None:
     kept = list(Shard.open(shard))
     grown = anonymous() - before
     assert [bytes(record.data) for record in kept] == expected
-    assert grown < local.BUFFER, grown
+    assert grown < memory_maps.BUFFER, grown
     assert not any(isinstance(record.data.obj, bytearray) for record in kept)
     assert all(record.data.readonly for record in kept)
 
@@ -89,14 +89,14 @@ def test_only_a_part_that_can_be_used_is_loaded(shard: Path, tmp_path: Path) -> 
     """Beyond the end of a file that was cut short, and in a copy, nothing is loaded."""
     path = tmp_path / shard.name
     shutil.copy(shard, path)
-    view = local.map_file(path)
+    view = memory_maps.map_file(path)
     half = len(view) // 2
-    assert local._load_pages(view, half + 1, len(view) - half - 1)
+    assert memory_maps._load_pages(view, half + 1, len(view) - half - 1)
     os.truncate(path, half)
-    assert local._load_pages(view, 1, half - 1)
-    assert not local._load_pages(view, half - 10, local.BUFFER)
-    assert not local._load_pages(memoryview(bytearray(10)), 0, 10)
-    assert not local._load_pages(memoryview(b""), 0, 0)
+    assert memory_maps._load_pages(view, 1, half - 1)
+    assert not memory_maps._load_pages(view, half - 10, memory_maps.BUFFER)
+    assert not memory_maps._load_pages(memoryview(bytearray(10)), 0, 10)
+    assert not memory_maps._load_pages(memoryview(b""), 0, 0)
 
 
 @pytest.mark.usefixtures("_either_way")

@@ -27,7 +27,7 @@ from running import command, prep
 from imagenet_prep import ConvertOptions, Layout, PrepError, convert, make_engine, status
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import InputError, SpaceError, UsageError, WriteError
-from imagenet_prep.fetch.transfer import Target
+from imagenet_prep.fetch.target import Target
 from imagenet_prep.model import Silent
 from imagenet_prep.pipeline import missing_archives, verify_and_repair
 from imagenet_prep.shards import consumption, regroup

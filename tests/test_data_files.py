@@ -23,7 +23,8 @@ from made_tars import pack
 from PIL import Image
 
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.recipes.array_sets import are_sets, class_of_file, list_arrays, rival_files
+from imagenet_prep.recipes.array_groups import are_sets, class_of_file, rival_files
+from imagenet_prep.recipes.array_sets import list_arrays
 from imagenet_prep.recipes.sample_sources import list_samples
 from imagenet_prep.sources import stored_arrays
 from imagenet_prep.sources.array_files import open_arrays

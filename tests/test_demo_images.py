@@ -8,7 +8,8 @@ import pytest
 from existing import existing
 from made_tars import unpack
 
-from imagenet_prep.demo.archives import BAD_QUIRKS, MadeAnnotation, MadeSet, Quirk, annotation
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.demo.made_annotations import BAD_QUIRKS, MadeAnnotation, Quirk, annotation
 from imagenet_prep.ilsvrc2012.facts import TRAIN
 
 SAMPLES_DIR = Path(__file__).parent.parent / "data" / "bounding_boxes"

@@ -23,7 +23,7 @@ from imagenet_prep.fetch.partial import PartialFile
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import Remote, inspect
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
-from imagenet_prep.ilsvrc2012.official import OfficialTar
+from imagenet_prep.ilsvrc2012.official_tars import OfficialTar
 from imagenet_prep.model import Silent
 from imagenet_prep.stages.download import foresee
 

@@ -33,7 +33,9 @@ from progress import Bars
 
 from imagenet_prep.errors import AccessError, NetworkError, UsageError
 from imagenet_prep.fetch import SIGN_UP_URL
-from imagenet_prep.fetch.access import Credentials, find_credentials, find_login_form, open_session
+from imagenet_prep.fetch.access import open_session
+from imagenet_prep.fetch.credentials import Credentials, find_credentials
+from imagenet_prep.fetch.login_form import find_login_form
 from imagenet_prep.fetch.partial import PartialFile, kept_bytes, state_path
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.reply import content_range, inspect

@@ -27,7 +27,8 @@ from imagenet_prep import (
     untar,
     verify,
 )
-from imagenet_prep.demo.archives import MadeSet, boxes_csv
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.demo.made_annotations import boxes_csv
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012 import kaggle
 from imagenet_prep.model import Silent, StageStatus

@@ -21,7 +21,7 @@ from running import command, error_lines, prep
 from imagenet_prep import Layout
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.storage.claims import Claim, find_claims
-from imagenet_prep.storage.local import map_file
+from imagenet_prep.storage.memory_maps import map_file
 
 pytestmark = pytest.mark.once
 
@@ -124,18 +124,18 @@ def test_a_copy_in_place_of_a_map_ends_with_its_file(
     """A file that was cut short meanwhile gives fewer bytes;
     a huge one is refused with a reason.
     """
-    from imagenet_prep.storage import local
+    from imagenet_prep.storage import memory_maps
 
     def no_map(*_: object, **__: object) -> memoryview:
         raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
 
-    monkeypatch.setattr(local, "_map", no_map)
+    monkeypatch.setattr(memory_maps, "_map", no_map)
     path = tmp_path / "file"
     path.write_bytes(b"123456")
     with path.open("rb") as file:
-        assert bytes(local.map_descriptor(file.fileno(), 9, in_order=True)) == b"123456"
+        assert bytes(memory_maps.map_descriptor(file.fileno(), 9, in_order=True)) == b"123456"
     assert bytes(map_file(path)[2:4]) == b"34"
-    monkeypatch.setattr(local, "_MOST_COPIED", 5)
+    monkeypatch.setattr(memory_maps, "_MOST_COPIED", 5)
     with pytest.raises(Exception, match="no memory maps"):
         map_file(path)
 

@@ -41,7 +41,7 @@ from surroundings import Make, Place, _certificates, _mount, _proxy, _pump, _sec
 
 from imagenet_prep import DownloadOptions, Layout, PrepError, download
 from imagenet_prep.errors import UsageError
-from imagenet_prep.fetch.access import Credentials, Token, find_credentials
+from imagenet_prep.fetch.credentials import Credentials, Token, find_credentials
 from imagenet_prep.fetch.partial import find_leftover
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.providers import find_login, find_token

@@ -39,7 +39,7 @@ from imagenet_prep.cli import cli
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.fetch.transfer import Target
+from imagenet_prep.fetch.target import Target
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.images import pixels
 from imagenet_prep.model import Silent

@@ -18,7 +18,7 @@ from imagenet_prep import Layout
 from imagenet_prep.cli import cli
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import SpaceError
-from imagenet_prep.fetch.transfer import Target
+from imagenet_prep.fetch.target import Target
 from imagenet_prep.model import Silent
 
 pytestmark = pytest.mark.once

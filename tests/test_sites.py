@@ -22,7 +22,7 @@ from existing import existing
 from stand_ins import BASIC, CANARY, COMMITS, KEY, TOKEN, USERNAME, StandIn, entry, stand_in
 
 from imagenet_prep.errors import InputError, NetworkError, PrepError, UsageError
-from imagenet_prep.fetch.access import Credentials, Token
+from imagenet_prep.fetch.credentials import Credentials, Token
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.providers import (
     ACCESS_URL,

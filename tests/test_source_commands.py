@@ -26,7 +26,7 @@ from stand_ins import CANARY, TOKEN, StandIn, stand_in
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import UsageError
-from imagenet_prep.fetch.access import Token
+from imagenet_prep.fetch.credentials import Token
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.providers import HuggingFaceSite
 from imagenet_prep.stages.download import DownloadOptions, download_copy

@@ -23,7 +23,8 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.official import ImageFolders, missing_text
+from imagenet_prep.ilsvrc2012.image_counts import missing_text
+from imagenet_prep.ilsvrc2012.official_folders import ImageFolders
 from imagenet_prep.ilsvrc2012.raw_data import find_source
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Box

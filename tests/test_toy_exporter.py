@@ -19,7 +19,7 @@ TOY = '''
 import json
 
 from imagenet_prep.exports.packing import Packer, handed_over
-from imagenet_prep.exports.source_set import find_meaning
+from imagenet_prep.exports.image_values import find_meaning
 
 
 class ImageFolderPacker(Packer):

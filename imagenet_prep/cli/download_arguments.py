@@ -98,7 +98,7 @@ def find_account(params: Mapping[str, Any]) -> SignIn | None:
     """The account to sign in with; it prompts when the server requires one.
     A cookies file replaces it.
     """
-    from imagenet_prep.fetch.access import find_credentials
+    from imagenet_prep.fetch.credentials import find_credentials
 
     if params.get("cookies") is not None:
         return None

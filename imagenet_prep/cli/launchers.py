@@ -31,12 +31,15 @@ class _Launcher(Struct, frozen=True):
     @property
     def variables(self) -> list[str]:
         """All of them."""
-        return [name for name in (self.index, self.first, self.last, self.step, self.count) if name]
+        names = (self.index, self.first, self.last, self.step, self.count)
+        return [name for name in names if name]
 
     @property
     def option(self) -> str:
         """How to write the rank of 16 by hand."""
-        index = f"$(({self.index} - {self.start}))" if self.start else f"${self.index}"
+        index = f"${self.index}"
+        if self.start:
+            index = f"$(({self.index} - {self.start}))"
         return f'--rank "{index}/16"'
 
     def share(self, environment: Mapping[str, str]) -> Share | None:
@@ -47,7 +50,8 @@ class _Launcher(Struct, frozen=True):
         """
         if not self._has_started_one_of_several(environment):
             return None
-        share = self._share_of_numbers(self._read_numbers(environment))
+        numbers = self._read_numbers(environment)
+        share = self._share_of_numbers(numbers)
         if share is None:
             reason = (
                 "expected the tasks of an array that starts at 0 or 1 and has no gaps; "
@@ -68,32 +72,46 @@ class _Launcher(Struct, frozen=True):
         Raises:
             UsageError: another one holds no number, or none of them gives the number of tasks.
         """
-        required = [name for name in self.variables if name != self.step or name in environment]
-        unknown = [name for name in required if not environment.get(name, "").isdecimal()]
+        numbers: dict[str, int] = {}
+        unknown: list[str] = []
+        for name in self.variables:
+            if name == self.step and name not in environment:
+                continue
+            text = environment.get(name, "")
+            if text.isdecimal():
+                numbers[name] = int(text)
+            else:
+                unknown.append(name)
         if unknown:
-            raise self._refusal(environment, f"expected a number in {', '.join(unknown)}")
+            names = ", ".join(unknown)
+            raise self._refusal(environment, f"expected a number in {names}")
         if not (self.count or self.last):
             raise self._refusal(environment, "")
-        return {name: int(environment[name]) for name in required}
+        return numbers
 
     def _share_of_numbers(self, numbers: Mapping[str, int]) -> Share | None:
         """The share, None if the numbers contradict each other or tasks are missing."""
-        index, step = numbers[self.index], numbers.get(self.step, 1)
+        index = numbers[self.index]
+        step = numbers.get(self.step, 1)
         start = numbers.get(self.first, self.start)
         if start > 1 or index < start or step < 1:
             return None
         rank, remainder = divmod(index - start, step)
         world = (numbers[self.last] - start) // step + 1 if self.last else numbers[self.count]
-        if remainder or rank >= world or numbers.get(self.count, world) != world:
+        count = numbers.get(self.count, world)
+        if remainder or rank >= world or count != world:
             return None
         if world == 1 and index > 0:
             return None  # one task of an array that is run again: it is not the whole set
         return Share(rank, world)
 
     def _refusal(self, environment: Mapping[str, str], reason: str) -> UsageError:
+        detail = _settings_text([self], environment)
+        if reason:
+            detail += f"; {reason}"
         return UsageError(
             f"--rank auto: {self.name} does not tell both this task's rank and the number of ranks",
-            _settings_text([self], environment) + (f"; {reason}" if reason else ""),
+            detail,
             f"give both; for example, of 16 ranks counted from 0: {self.option}",
         )
 
@@ -162,27 +180,43 @@ def find_share(environment: Mapping[str, str]) -> Share:
         )
     job = job or Share(0, 1)
     process = process or Share(0, 1)
-    return Share(job.rank * process.world + process.rank, job.world * process.world)
+    rank = job.rank * process.world + process.rank
+    world = job.world * process.world
+    return Share(rank, world)
 
 
 def _agreed_share(launchers: Sequence[_Launcher], environment: Mapping[str, str]) -> Share | None:
     """The share by those of the launchers that started this process;
     one that started it alone says nothing.
     """
-    shares = {launcher: share for launcher in launchers if (share := launcher.share(environment))}
-    shared = {launcher: share for launcher, share in shares.items() if share.world > 1}
-    if len(set(shared.values())) > 1:
-        names = " and ".join(launcher.name for launcher in shared)
+    shares: list[Share] = []
+    shares_of_several: dict[_Launcher, Share] = {}
+    for launcher in launchers:
+        share = launcher.share(environment)
+        if share is None:
+            continue
+        shares.append(share)
+        if share.world > 1:
+            shares_of_several[launcher] = share
+    different_shares = set(shares_of_several.values())
+    if len(different_shares) > 1:
+        names = " and ".join(launcher.name for launcher in shares_of_several)
         raise UsageError(
             f"--rank auto: {names} give different ranks",
-            _settings_text(shared, environment),
+            _settings_text(shares_of_several, environment),
             "use --rank R/W",
         )
-    return next(iter((shared or shares).values()), None)
+    if different_shares:
+        return different_shares.pop()
+    return shares[0] if shares else None
 
 
 def _settings_text(launchers: Iterable[_Launcher], environment: Mapping[str, str]) -> str:
     """The variables of the launchers that are set, with their values, for a message."""
-    names = [name for launcher in launchers for name in launcher.variables]
-    settings = ", ".join(f"{name}={environment[name]}" for name in names if environment.get(name))
-    return f"found {settings or 'none of their variables'}"
+    settings: list[str] = []
+    for launcher in launchers:
+        for name in launcher.variables:
+            if environment.get(name):
+                settings.append(f"{name}={environment[name]}")
+    settings_text = ", ".join(settings) or "none of their variables"
+    return f"found {settings_text}"

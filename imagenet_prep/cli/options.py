@@ -28,20 +28,22 @@ def all_of(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 _folder = PathOrUrl(path_type=Path, file_okay=False)
 
+_raw_folder = PathOrUrl(path_type=Path, file_okay=False, exists=True)
+_depths = OneOf(["quick", "full", "decode"])
+
 any_place = PathOrUrl(path_type=Path)
 existing = LocalPath(path_type=Path, exists=True)
 existing_file = LocalPath(path_type=Path, exists=True, dir_okay=False)
-any_file = PathOrUrl(path_type=Path)
 
 data_dir = click.argument("data_dir", type=_folder)
-set_or_file = click.argument("data_dir", type=PathOrUrl(path_type=Path))
-set_file_or_raw = click.argument("data_dir", type=PathOrUrl(path_type=Path), required=False)
+set_or_file = click.argument("data_dir", type=any_place)
+set_file_or_raw = click.argument("data_dir", type=any_place, required=False)
 new_data_dir = click.argument("data_dir", type=_folder, required=False)
 folder_or_file = click.argument("folder", type=LocalPath(path_type=Path), required=False)
 out = click.argument("out", type=_folder, required=False)
 raw = click.option(
     "--raw",
-    type=PathOrUrl(path_type=Path, file_okay=False, exists=True),
+    type=_raw_folder,
     help="Raw input, instead of DATA_DIR/raw-data; never written to.",
 )
 output = click.option("--output", type=_folder, help="Write the shards here.  [default: DATA_DIR]")
@@ -74,14 +76,14 @@ allow_python = click.option(
 )
 depth = click.option(
     "--depth",
-    type=OneOf(["quick", "full", "decode"]),
+    type=_depths,
     default="full",
     show_default=True,
     help="Check names and sizes; every byte; or also decode every image.",
 )
 raw_depth = click.option(
     "--depth",
-    type=OneOf(["quick", "full", "decode"]),
+    type=_depths,
     help=(
         "Check names and sizes; every byte; or also decode every image.  [default: full; "
         "with --raw: decode]"
@@ -90,7 +92,7 @@ raw_depth = click.option(
 raw_copy = all_of(
     click.option(
         "--raw",
-        type=PathOrUrl(path_type=Path, file_okay=False, exists=True),
+        type=_raw_folder,
         help="Check the images in this folder before they are converted; writes nothing.",
     ),
     click.option(

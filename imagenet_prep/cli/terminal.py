@@ -65,7 +65,9 @@ def _show(*lines: str, error: bool = False, colour: str | None = None, end: str 
     is_coloured = colour is not None and stream.isatty() and not os.environ.get("NO_COLOR")
     for line in lines:
         text = escaped(line)
-        stream.write((click.style(text, fg=colour) if is_coloured else text) + end)
+        if is_coloured:
+            text = click.style(text, fg=colour)
+        stream.write(text + end)
     stream.flush()
 
 
@@ -107,23 +109,27 @@ _BUG = "This is a bug in imagenet-prep. Please report it with the lines above."
 def show_error(error: PrepError) -> None:
     """Print an error; one of a worker with its traceback."""
     if isinstance(error, WorkerError):
+        detail_lines = str(error.detail).split("\n")
         say("error: ", colour="red", end="", error=True)
-        say(error.what, *str(error.detail).split("\n"), _BUG, error=True)
+        say(error.what, *detail_lines, _BUG, error=True)
     else:
         tell(*error.lines, lead="error: ", colour="red", error=True)
 
 
 def show_bug(error: Exception) -> None:
     """Print the traceback of an error that no part of the package expects."""
-    say(*traced(error).split("\n"), _BUG, error=True)
+    lines = traced(error).split("\n")
+    say(*lines, _BUG, error=True)
 
 
 def terminal_width(stream: TextIO) -> int:
     """The columns of a stream's terminal; 0 if it is no terminal or its width is unknown."""
     try:
-        return os.get_terminal_size(stream.fileno()).columns if stream.isatty() else 0
+        if stream.isatty():
+            return os.get_terminal_size(stream.fileno()).columns
     except (OSError, ValueError):
-        return 0
+        pass
+    return 0
 
 
 def fitted(text: str, width: int, hang: int = 2) -> list[str]:
@@ -135,26 +141,31 @@ def fitted(text: str, width: int, hang: int = 2) -> list[str]:
     """
     if not width or len(text) <= width:
         return [text]
-    indent = " " * (len(text) - len(text.lstrip(" ")))
+    indent_width = len(text) - len(text.lstrip(" "))
+    indent = " " * indent_width
     hanging = indent + " " * hang
     lines: list[str] = []
     parts = [*lines_of(text)]
     for number, part in enumerate(parts):
         if isinstance(part, CommandLine):
-            lines.append((hanging if lines else indent) + part)
+            command_indent = hanging if lines else indent
+            lines.append(command_indent + part)
             return lines + _fitted_after(parts[number + 1 :], width, hanging)
-        lines += _wrapped(part.strip(" "), width, indent, hanging)
+        sentence = part.strip(" ")
+        lines += _wrapped(sentence, width, indent, hanging)
     return lines
 
 
 def _fitted_after(parts: Sequence[str], width: int, indent: str) -> list[str]:
     """The lines of what follows a command."""
-    if not parts or isinstance(parts[0], CommandLine):
-        sentence, following = "", parts
-    else:
-        sentence, following = parts[0].removeprefix("; ").removeprefix(", ").lstrip(" "), parts[1:]
+    sentence, following = "", parts
+    if parts and not isinstance(parts[0], CommandLine):
+        sentence, *following = parts
+        sentence = sentence.removeprefix("; ").removeprefix(", ").lstrip(" ")
     text = Hint(indent, sentence, *following)
-    return fitted(text, width, 0) if text.strip(" ") else []
+    if not text.strip(" "):
+        return []
+    return fitted(text, width, 0)
 
 
 def _wrapped(text: str, width: int, indent: str, hanging: str) -> list[str]:

@@ -18,7 +18,7 @@ from typing import Any
 
 from imagenet_prep.demo.archives import make
 from imagenet_prep.errors import UsageError
-from imagenet_prep.fetch.access import Credentials
+from imagenet_prep.fetch.credentials import Credentials
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.pipeline import RunSummary, missing_archives, run

@@ -8,13 +8,13 @@ datasets.Features)
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from imagenet_prep.exports.source_set import Meaning, SourceSet, find_roles, names_from_0
+from imagenet_prep.exports.image_values import Meaning, find_roles
+from imagenet_prep.exports.source_set import SourceSet, class_names_from_0
 from imagenet_prep.images import ENDINGS
 from imagenet_prep.state.manifest import features_by_column
 
@@ -34,19 +34,24 @@ def encode_card(source: SourceSet, meaning: Meaning, tars: Mapping[str, Sequence
     """The content of the file: the tars of each split with records,
     and the type of each member of a sample.
     """
-    image_endings = ["jpg", "png"] if meaning.features else ["jpg"]
+    image_endings = ["jpg"]
+    if meaning.features:
+        image_endings.append("png")
     if source.manifest and source.manifest.settings.get("keep"):
         image_endings = [endings[0][1:] for endings in ENDINGS.values()]
     members: list[dict[str, Any]] = [{"name": ending, "dtype": "image"} for ending in image_endings]
     if "label" in find_roles(source.manifest):
-        members.append({"name": "cls", "dtype": _class_type(source)})
-    members.append({"name": "json", "struct": _json_fields(source, meaning)})
+        class_type = _class_type(source)
+        members.append({"name": "cls", "dtype": class_type})
+    fields = _json_fields(source, meaning)
+    members.append({"name": "json", "struct": fields})
     files = [{"split": split, "path": list(names)} for split, names in tars.items()]
     metadata = {
         "configs": [{"config_name": "default", "data_files": files}],
         "dataset_info": {"config_name": "default", "features": members},
     }
-    front_matter = _NOT_IN_YAML.sub(_escape, json.dumps(metadata, ensure_ascii=False, indent=1))
+    text = json.dumps(metadata, ensure_ascii=False, indent=1)
+    front_matter = _NOT_IN_YAML.sub(_escape, text)
     return f"---\n{front_matter}\n---\n{_TEXT_OF_CARD}".encode()
 
 
@@ -61,10 +66,11 @@ def _escape(character: re.Match[str]) -> str:
 
 
 def _class_type(source: SourceSet) -> Any:
-    names = names_from_0({index: name for name, index in source.numbering.indices.items()})
+    names = class_names_from_0(source.numbering)
     if not names:
         return "int64"
-    return {"class_label": {"names": {str(index): name for index, name in enumerate(names)}}}
+    name_by_index = {str(index): name for index, name in enumerate(names)}
+    return {"class_label": {"names": name_by_index}}
 
 
 def _json_fields(source: SourceSet, meaning: Meaning) -> list[dict[str, Any]]:
@@ -72,11 +78,13 @@ def _json_fields(source: SourceSet, meaning: Meaning) -> list[dict[str, Any]]:
     if source.manifest is None or not meaning.features:
         dtypes = _USUAL | _OF_INCEPTION
         return [{"name": name, "dtype": dtype} for name, dtype in dtypes.items()]
-    fields: dict[str, dict[str, Any]] = {
-        name: {"name": name, "dtype": dtype} for name, dtype in _USUAL.items()
-    }
+    fields: dict[str, dict[str, Any]] = {}
+    for name, dtype in _USUAL.items():
+        fields[name] = {"name": name, "dtype": dtype}
     columns = features_by_column(source.manifest.settings)
-    binary = set(itertools.chain.from_iterable(columns.get(column, ()) for column in _BINARY))
+    binary: set[str] = set()
+    for column in _BINARY:
+        binary.update(columns.get(column, ()))
     for name, feature in meaning.others.items():
         fields[name] = _field(name, feature, is_binary=name in binary)
     return [*fields.values()]
@@ -86,8 +94,9 @@ def _field(name: str, feature: Mapping[str, Any], *, is_binary: bool) -> dict[st
     """One value of the JSON: itself, or a list where there may be several."""
     base64 = [{"name": "base64", "dtype": "string"}]
     dtype = _DTYPES[feature["kind"]]
-    if feature["values"] != 1:
-        return {"name": name, "list": base64 if is_binary else dtype}
+    is_single = feature["values"] == 1
     if is_binary:
-        return {"name": name, "struct": base64}
-    return {"name": name, "dtype": dtype}
+        key = "struct" if is_single else "list"
+        return {"name": name, key: base64}
+    key = "dtype" if is_single else "list"
+    return {"name": name, key: dtype}

@@ -19,7 +19,8 @@ from msgspec import Struct, field
 from msgspec.json import decode, encode
 
 from imagenet_prep.errors import DamagedRecordError, InputError, WriteError, named
-from imagenet_prep.exports.source_set import ImageValues, Meaning, SourceSet, SourceShard
+from imagenet_prep.exports.image_values import ImageValues, Meaning
+from imagenet_prep.exports.source_set import SourceSet, SourceShard
 from imagenet_prep.model import Engine, Failed, Progress
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.sources.names import below

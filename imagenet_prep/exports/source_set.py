@@ -8,27 +8,23 @@ import contextlib
 import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from imagenet_prep.errors import DamagedRecordError, InputError, UsageError
-from imagenet_prep.images import ENDINGS, format_of
+from imagenet_prep.errors import DamagedRecordError, InputError
 from imagenet_prep.model import OnDamaged
 from imagenet_prep.reading.indexed import IndexedShard, RecordedShard, find_recorded
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.reading.values import USUAL, Conventions, any_number
 from imagenet_prep.registry import labels_of_classes
-from imagenet_prep.state.manifest import Manifest, features_by_column
-from imagenet_prep.state.numbering import INCEPTIONS_FIRST, Numbering, box_classes, class_index
+from imagenet_prep.state.manifest import Manifest
+from imagenet_prep.state.numbering import Numbering
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import STATE_NAME, Layout, grown_from, split_of
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import number_of
-from imagenet_prep.tfrecord.example import KINDS, parse_example
-from imagenet_prep.tfrecord.inception import PROMISE
 
 MOST_CLASSES = 100_000
 """So many names of classes at most go into an export's metadata."""
@@ -62,7 +58,8 @@ class SourceShard(Struct, frozen=True):
         """The values that identify it among shards of this name: its digest, or size and time."""
         if self.recorded:
             return [self.name, self.recorded.digest]
-        return [self.name, self.size, self.path.stat().st_mtime_ns]
+        changed_at = self.path.stat().st_mtime_ns
+        return [self.name, self.size, changed_at]
 
     def count(self) -> int:
         """The number of its records without those left out,
@@ -70,7 +67,8 @@ class SourceShard(Struct, frozen=True):
         """
         if self.recorded:
             return self.recorded.records - self.left_out
-        return sum(1 for _ in Shard.open(self.path).stored()) - self.left_out
+        stored_count = sum(1 for _ in Shard.open(self.path).stored())
+        return stored_count - self.left_out
 
     def records(
         self, damaged: Callable[[DamagedRecordError], object] = lambda _: None
@@ -148,9 +146,10 @@ class SourceSet(Struct, frozen=True):
             for index, path in enumerate(paths):
                 recorded = find_recorded(manifest, path.name)
                 size = state.sizes[path.name]
-                shards.append(
-                    SourceShard(path, split, index, size, layout, recorded, on_damaged, conventions)
+                shard = SourceShard(
+                    path, split, index, size, layout, recorded, on_damaged, conventions
                 )
+                shards.append(shard)
         return cls(layout, manifest, tuple(shards))
 
     @property
@@ -177,8 +176,14 @@ def _splits_in_order(state: SetState) -> list[str]:
     the shards that a split has grown by are its own.
     """
     names = set(map(split_of, state.sizes))
-    splits = [name for name in names if grown_from(name)[0] not in names - {name}]
-    listed = list(state.manifest.dataset.splits) if state.manifest else []
+    splits: list[str] = []
+    for name in names:
+        grown_split, _ = grown_from(name)
+        if grown_split == name or grown_split not in names:
+            splits.append(name)
+    listed: list[str] = []
+    if state.manifest is not None:
+        listed = list(state.manifest.dataset.splits)
     places = {split: place for place, split in enumerate(listed)}
     return sorted(splits, key=lambda split: (places.get(split, len(listed)), split))
 
@@ -200,7 +205,15 @@ def names_from_0(names: Mapping[int, str]) -> list[str]:
     if not names or max(names) > MOST_CLASSES:
         return []
     all_names = [names.get(number, f"label_{number}") for number in range(max(names) + 1)]
-    return all_names if len(set(all_names)) == len(all_names) else []
+    if len(set(all_names)) < len(all_names):
+        return []
+    return all_names
+
+
+def class_names_from_0(numbering: Numbering) -> list[str]:
+    """The name of each class, counted from 0; none where ``names_from_0`` gives none."""
+    name_by_index = {index: name for name, index in numbering.indices.items()}
+    return names_from_0(name_by_index)
 
 
 def are_lines(names: Iterable[str]) -> bool:
@@ -216,7 +229,8 @@ CLASSES = "classes.json"
 
 def encode_classes(numbers: Mapping[str, int]) -> bytes:
     """The content of that file."""
-    return (json.dumps(numbers, indent=1) + "\n").encode()
+    text = json.dumps(numbers, indent=1)
+    return f"{text}\n".encode()
 
 
 def _refuse_orphans(state: SetState) -> None:
@@ -230,160 +244,3 @@ def _refuse_orphans(state: SetState) -> None:
             f"expected the manifest of their set in {state.layout.output_dir / STATE_NAME}",
             "restore it, or move these shards to another folder",
         )
-
-
-# the values of a record that describe its image ---------------------------------------------------
-
-_NO_IMAGE = "recipes name it by `from: encoded`; a set of numbers has none"
-
-
-class ImageValues(Struct, frozen=True):
-    """The values of a record that describe its image; None for those it lacks.
-
-    ``class_index`` is the label counted from 0. ``wnid`` is the name of the class, and ``text`` its
-    words: where the record has neither, those of the manifest. ``others`` is the rest, by name:
-    boxes and size, and every feature of a recipe's record without a role here.
-    """
-
-    filename: str
-    encoded: bytes | memoryview
-    label: int | None
-    class_index: int | None
-    wnid: str | None
-    text: str | None
-    others: Mapping[str, Any]
-
-    @property
-    def true_ending(self) -> str:
-        """The ending that its file name lacks: ".jpg" for "a.gif" that was made a JPEG,
-        "" for "a.JPEG".
-        """
-        endings = ENDINGS.get(format_of(self.encoded[:16]), ())
-        if not endings or self.filename.lower().endswith(endings):
-            return ""
-        return endings[0]
-
-
-class Meaning(Struct, frozen=True):
-    """The features that describe an image, by role; none for records in Inception's format.
-
-    ``first_label`` is the label of the set's first class; ``names`` are the names of its classes by
-    label, ``texts`` the words of those whose words are not their names. ``others`` are the features
-    of a recipe's records without a role, as its manifest lists them: they keep their names, also
-    where an export has values of such a name.
-    """
-
-    features: Mapping[str, str] = {}
-    first_label: int = INCEPTIONS_FIRST
-    names: Mapping[int, str] = {}
-    texts: Mapping[int, str] = {}
-    others: Mapping[str, Mapping[str, Any]] = {}
-
-    def values(self, record: Record) -> ImageValues:
-        """The values of a record.
-
-        Raises:
-            InputError: a feature is missing, or has another kind, or the label is below the first;
-                the error names file, record and byte.
-        """
-        if self.features:
-            return self._by_role(record)
-        boxes = [[box.xmin, box.ymin, box.xmax, box.ymax] for box in record.boxes]
-        others = {"boxes": boxes, "height": record.height, "width": record.width}
-        label, wnid, text = record.label, record.wnid, record.text
-        index = class_index(label, self.first_label, record)
-        name = record.filename or _numbered(record)
-        return ImageValues(name, record.encoded, label, index, wnid, text, others)
-
-    def _by_role(self, record: Record) -> ImageValues:
-        features = dict(record.features)
-        by_role = {role: features.pop(name, None) for role, name in self.features.items()}
-        encoded = by_role["encoded"]
-        label = by_role.get("label")
-        if not isinstance(encoded, bytes):
-            raise _not_as_recorded(record, self.features["encoded"])
-        if not isinstance(label, int | None):
-            raise _not_as_recorded(record, self.features["label"])
-        name = _text(by_role.get("path")) or _text(by_role.get("filename")) or _numbered(record)
-        wnid = _text(by_role.get("class"))
-        text = _text(by_role.get("text"))
-        if label is not None:
-            wnid = wnid or self.names.get(label)
-            text = text or self.texts.get(label)
-        index = class_index(label, self.first_label, record)
-        return ImageValues(name, encoded, label, index, wnid, text, features)
-
-
-def _not_as_recorded(record: Record, feature: str) -> InputError:
-    return InputError(
-        f"{record.shard}: record {record.number}: {feature!r} is not as its manifest says",
-        "expected one image, and one number for its label",
-    )
-
-
-def _numbered(record: Record) -> str:
-    """The name of an image that has none."""
-    return f"{record.number:06d}"
-
-
-def _text(value: object) -> str | None:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else None
-
-
-_ROLES = ("encoded", "label", "filename", "class", "text", "path")
-
-
-def find_meaning(manifest: Manifest | None) -> Meaning:
-    """The meaning of a set's records; without a manifest they are read as Inception's.
-
-    Raises:
-        UsageError: the records hold no image.
-    """
-    numbering = Numbering.find(manifest)
-    if manifest is None or not isinstance(manifest.settings.get("record"), dict):
-        return Meaning(first_label=numbering.first_label)
-    roles = find_roles(manifest)
-    features = manifest.dataset.features
-    if "encoded" not in roles:
-        raise UsageError(
-            f"the records of {manifest.dataset.name} hold no image",
-            f"they hold {', '.join(sorted(features))}",
-            _NO_IMAGE,
-        )
-    texts = {numbering.labels[name]: text for name, text in numbering.texts.items()}
-    with_role = set(roles.values())
-    without_role = {name: features[name] for name in features if name not in with_role}
-    return Meaning(roles, numbering.first_label, numbering.names, texts, without_role)
-
-
-def find_roles(manifest: Manifest | None) -> dict[str, str]:
-    """The feature for each role in the records of a set; without a manifest, those of Inception."""
-    features = features_by_column(manifest.settings if manifest else {})
-    return {role: min(features[role]) for role in _ROLES if role in features}
-
-
-def find_object_names(manifest: Manifest | None) -> dict[str, dict[int, str]]:
-    """The names of labels in the features with several labels per image:
-    of its classes, or of its objects.
-    """
-    if manifest is None:
-        return {}
-    names = {
-        "label.list": Numbering.find(manifest).names,
-        "boxes.label": box_classes(manifest.settings),
-    }
-    features = features_by_column(manifest.settings)
-    return {feature: names[column] for column in names for feature in features.get(column, ())}
-
-
-def features_in(record: Record) -> dict[str, Mapping[str, Any]]:
-    """The features of a set without a manifest, in the form of a manifest's, judged by one of its
-    records.
-
-    Inception's features that this record has are listed as in Inception's format.
-    """
-    features = record.parse(parse_example)
-    kinds = {name: KINDS[type(feature)] for name, feature in features.items()}
-    return {
-        name: feature for name, feature in PROMISE.items() if kinds.get(name) == feature["kind"]
-    }

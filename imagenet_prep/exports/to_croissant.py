@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import UsageError
+from imagenet_prep.exports.image_values import find_roles
 from imagenet_prep.exports.packing import Files, Packer
-from imagenet_prep.exports.source_set import MOST_CLASSES, SourceSet, SourceShard, find_roles
+from imagenet_prep.exports.source_set import MOST_CLASSES, SourceSet, SourceShard
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.state.manifest import ILSVRC2012
 
@@ -47,13 +48,12 @@ class CroissantPacker(Packer):
     unit = "set"
 
     def __init__(self, source: SourceSet) -> None:
+        folder = source.layout.output_dir
         if source.manifest is None:
-            raise UsageError(
-                f"{source.layout.output_dir} has no manifest",
-                "expected the set of a finished convert",
-            )
+            raise UsageError(f"{folder} has no manifest", "expected the set of a finished convert")
         for split, shards in source.splits.items():
-            ShardSet(source.layout.output_dir, split).compare(range(len(shards)))
+            shard_set = ShardSet(folder, split)
+            shard_set.compare(range(len(shards)))
 
     def pack(self, shard: SourceShard, files: Files) -> None:
         """Nothing."""
@@ -63,23 +63,30 @@ class CroissantPacker(Packer):
         assert source.manifest is not None, "refused before"
         entry = source.manifest.dataset
         image = find_roles(source.manifest).get("encoded")
-        totals = {
-            split: sum(shard.count() for shard in shards) for split, shards in source.splits.items()
-        }
-        counts = ", ".join(f"{count:,} in {split}" for split, count in totals.items())
-        records = [_records(split, count, entry.features, image) for split, count in totals.items()]
-        metadata = {
+        counts: list[str] = []
+        file_sets: list[dict[str, Any]] = []
+        record_sets: list[dict[str, Any]] = []
+        for split, shards in source.splits.items():
+            count = sum(shard.count() for shard in shards)
+            counts.append(f"{count:,} in {split}")
+            file_sets.append(_files(split))
+            record_sets.append(_records(split, count, entry.features, image))
+        record_sets += _classes(entry.classes)
+        description = f"{entry.name} as TFRecord files of tf.train.Example"
+        metadata: dict[str, Any] = {
             "@context": _context(),
             "@type": "sc:Dataset",
             "conformsTo": "http://mlcommons.org/croissant/1.0",
             "name": entry.name,
-            "description": f"{entry.name} as TFRecord files of tf.train.Example: {counts} records.",
+            "description": f"{description}: {', '.join(counts)} records.",
             "version": "1.0.0",
-            **(_OF_IMAGENET if entry.kind == ILSVRC2012 else {}),
-            "distribution": [_files(split) for split in totals],
-            "recordSet": [*records, *_classes(entry.classes)],
         }
-        return {"croissant.json": (json.dumps(metadata, indent=2) + "\n").encode()}
+        if entry.kind == ILSVRC2012:
+            metadata |= _OF_IMAGENET
+        metadata["distribution"] = file_sets
+        metadata["recordSet"] = record_sets
+        text = json.dumps(metadata, indent=2)
+        return {"croissant.json": f"{text}\n".encode()}
 
 
 PACKER = CroissantPacker
@@ -106,14 +113,15 @@ def _records(
     split: str, count: int, features: Mapping[str, Mapping[str, Any]], image: str | None
 ) -> dict[str, Any]:
     """The record set of a split."""
+    fields: list[dict[str, Any]] = []
+    for name, feature in sorted(features.items()):
+        fields.append(_field(split, name, feature, image))
     return {
         "@type": "cr:RecordSet",
         "@id": split,
         "name": split,
         "description": f"{count:,} records",
-        "field": [
-            _field(split, name, feature, image) for name, feature in sorted(features.items())
-        ],
+        "field": fields,
     }
 
 
@@ -123,35 +131,46 @@ def _classes(labels: Mapping[str, int]) -> list[dict[str, Any]]:
     """
     if not 0 < len(labels) <= MOST_CLASSES:
         return []
-    fields = [
-        {"@type": "cr:Field", "@id": f"classes/{name}", "name": name, "dataType": data_type}
-        for name, data_type in (("label", "sc:Integer"), ("name", "sc:Text"))
-    ]
-    ordered = sorted(labels.items(), key=lambda pair: pair[1])
-    head = {
+    label_field = _field_head("classes/label", "label", "sc:Integer")
+    name_field = _field_head("classes/name", "name", "sc:Text")
+    rows: list[dict[str, Any]] = []
+    for name in sorted(labels, key=lambda name: labels[name]):
+        rows.append({"classes/label": labels[name], "classes/name": name})
+    record_set = {
         "@type": "cr:RecordSet",
         "@id": "classes",
         "name": "classes",
         "description": "the label of each class",
+        "key": {"@id": "classes/label"},
+        "field": [label_field, name_field],
+        "data": rows,
     }
-    rows = [{"classes/label": label, "classes/name": name} for name, label in ordered]
-    return [{**head, "key": {"@id": "classes/label"}, "field": fields, "data": rows}]
+    return [record_set]
 
 
 def _files(split: str) -> dict[str, Any]:
-    names = {"@id": f"{split}-shards", "name": f"{split}-shards", "includes": f"{split}-*-of-*"}
-    return {"@type": "cr:FileSet", **names, "encodingFormat": "application/x-tfrecord"}
+    name = f"{split}-shards"
+    return {
+        "@type": "cr:FileSet",
+        "@id": name,
+        "name": name,
+        "includes": f"{split}-*-of-*",
+        "encodingFormat": "application/x-tfrecord",
+    }
 
 
 def _field(split: str, name: str, feature: Mapping[str, Any], image: str | None) -> dict[str, Any]:
-    data_type = "sc:ImageObject" if name == image else _TYPES[feature["kind"]]
-    field: dict[str, Any] = {
-        "@type": "cr:Field",
-        "@id": f"{split}/{name}",
-        "name": name,
-        "dataType": data_type,
-    }
+    data_type = _TYPES[feature["kind"]]
+    if name == image:
+        data_type = "sc:ImageObject"
+    field = _field_head(f"{split}/{name}", name, data_type)
     if feature["values"] != 1:
         field["repeated"] = True
-    field["source"] = {"fileSet": {"@id": f"{split}-shards"}, "extract": {"column": name}}
+    file_set = {"@id": f"{split}-shards"}
+    field["source"] = {"fileSet": file_set, "extract": {"column": name}}
     return field
+
+
+def _field_head(identifier: str, name: str, data_type: str) -> dict[str, Any]:
+    """A field of a record set, without its source."""
+    return {"@type": "cr:Field", "@id": identifier, "name": name, "dataType": data_type}

@@ -7,16 +7,15 @@ from collections.abc import Mapping, Set
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.exports.image_values import ImageValues, find_meaning
 from imagenet_prep.exports.packing import Files, Packer
 from imagenet_prep.exports.source_set import (
     CLASSES,
     MOST_CLASSES,
-    ImageValues,
     SourceSet,
     SourceShard,
     are_lines,
     encode_classes,
-    find_meaning,
 )
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.sources.names import below, text_of
@@ -43,7 +42,8 @@ class FolderPacker(Packer):
         classes: dict[str, int] = {}
         for record, values in files.values(self.meaning):
             path = _path(shard, record, values)
-            _refuse_shared(classes, record, path.split("/")[1], values.class_index)
+            _, folder, _ = path.split("/")
+            _refuse_shared(classes, record, folder, values.class_index)
             if not files.has(path, len(values.encoded)):
                 files.write(path, [values.encoded])
 
@@ -60,7 +60,8 @@ class FolderPacker(Packer):
         if class_map:
             files = {f"{split}/{CLASS_MAP}": class_map for split in source.splits}
         numbered = {name: numbers[name] for name in class_names if name in numbers}
-        if numbered and list(numbered.values()) != list(range(len(class_names))):
+        numbers_of_readers = list(range(len(class_names)))
+        if numbered and list(numbered.values()) != numbers_of_readers:
             files[CLASSES] = encode_classes(numbered)
         return files
 
@@ -80,10 +81,13 @@ timm and datasets take the last folder for the class.
 
 def _find_classes(source: SourceSet, out: Path) -> list[str]:
     """The classes with a folder, and those that the manifest lists, by name."""
-    class_names = set(source.manifest.dataset.classes) if source.manifest else set()
+    class_names: set[str] = set()
+    if source.manifest is not None:
+        class_names.update(source.manifest.dataset.classes)
     for split in source.splits:
-        folders = [path for path in below(out, split).glob("*") if path.is_dir()]
-        class_names.update(text_of(folder.name) for folder in folders)
+        for path in below(out, split).glob("*"):
+            if path.is_dir():
+                class_names.add(text_of(path.name))
     return sorted(class_names)
 
 
@@ -96,7 +100,8 @@ def _encode_class_map(numbers: Mapping[str, int], folders: Set[str]) -> bytes:
         return b""
     if not folders <= numbers.keys() - {CLASS_MAP} or not are_lines(numbers):
         return b""
-    return "".join(f"{names.get(number, '')}\n" for number in range(max(names) + 1)).encode()
+    lines = [names.get(number, "") for number in range(max(names) + 1)]
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def _path(shard: SourceShard, record: Record, values: ImageValues) -> str:
@@ -113,9 +118,12 @@ def _path(shard: SourceShard, record: Record, values: ImageValues) -> str:
     *folders, name = values.filename.split("/")
     if of_class in folders:
         depth = folders.index(of_class)
-        above, below_class = folders[:depth], folders[depth + 1 :]
-        if above and (shard.split.startswith(above[0]) or above[0].startswith(shard.split)):
-            del above[0]
+        above = folders[:depth]
+        below_class = folders[depth + 1 :]
+        if above:
+            top = above[0]
+            if shard.split.startswith(top) or top.startswith(shard.split):
+                del above[0]
         folders = above + below_class
     file_name = _WITHIN.join([*folders, name]) + values.true_ending
     path = f"{of_class}/{file_name}"
@@ -142,5 +150,7 @@ def _refuse_shared(classes: dict[str, int], record: Record, folder: str, index: 
 
 
 def _is_file_name(text: str) -> bool:
+    if text in ("", ".", "..") or "/" in text or "\0" in text:
+        return False
     length = len(text.encode("utf-8", "surrogateescape"))
-    return text not in ("", ".", "..") and "/" not in text and "\0" not in text and length <= 255
+    return length <= 255

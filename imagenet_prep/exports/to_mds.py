@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.exports.image_values import find_meaning, find_roles
 from imagenet_prep.exports.packing import Files, Packer
-from imagenet_prep.exports.source_set import SourceSet, SourceShard, find_meaning, find_roles
+from imagenet_prep.exports.source_set import SourceSet, SourceShard
 from imagenet_prep.exports.to_webdataset import describe, encode_json
 from imagenet_prep.hints import install_extra
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.errors import UsageError
+from imagenet_prep.exports.image_values import find_meaning, find_object_names
 from imagenet_prep.exports.packing import Files, Packer, check_read_back
 from imagenet_prep.exports.source_set import (
     SourceSet,
     SourceShard,
-    find_meaning,
-    find_object_names,
+    class_names_from_0,
     names_from_0,
 )
 from imagenet_prep.sources.parquets import check_pyarrow
@@ -37,7 +37,7 @@ class ParquetPacker(Packer):
         check_pyarrow()
         self.meaning = find_meaning(source.manifest)
         self._refuse_same_columns()
-        self.names = names_from_0({index: name for name, index in source.numbering.indices.items()})
+        self.names = class_names_from_0(source.numbering)
         self.object_names = {}
         for feature, names_by_label in find_object_names(source.manifest).items():
             names = names_from_0(names_by_label)
@@ -82,7 +82,8 @@ class ParquetPacker(Packer):
 
     def _rows(self, files: Files) -> Iterator[dict[str, Any]]:
         for _, values in files.values(self.meaning):
-            image = {"bytes": bytes(values.encoded), "path": values.filename + values.true_ending}
+            path = values.filename + values.true_ending
+            image = {"bytes": bytes(values.encoded), "path": path}
             of_class = {"label": values.class_index, "wnid": values.wnid, "text": values.text}
             for name in of_class.keys() & self.meaning.others.keys():
                 del of_class[name]
@@ -97,16 +98,20 @@ class ParquetPacker(Packer):
         image = pa.struct({"bytes": pa.binary(), "path": pa.string()})
         columns = {"image": image, "label": pa.int64(), "wnid": pa.string(), "text": pa.string()}
         if self.meaning.features:
-            columns |= {name: _type_of(feature) for name, feature in self.meaning.others.items()}
+            for name, feature in self.meaning.others.items():
+                columns[name] = _type_of(feature)
         else:
-            columns["boxes"] = pa.list_(pa.list_(pa.float32()))
-            columns["height"] = columns["width"] = pa.int64()
+            box = pa.list_(pa.float32())
+            columns["boxes"] = pa.list_(box)
+            columns["height"] = pa.int64()
+            columns["width"] = pa.int64()
         features: dict[str, Any] = {"image": {"_type": "Image"}}
         if self.names:
             features["label"] = _class_label(self.names)
-        features |= {name: [_class_label(names)] for name, names in self.object_names.items()}
-        metadata = {"huggingface": json.dumps({"info": {"features": features}})}
-        return pa.schema(columns.items(), metadata)
+        for name, names in self.object_names.items():
+            features[name] = [_class_label(names)]
+        info = json.dumps({"info": {"features": features}})
+        return pa.schema(columns.items(), {"huggingface": info})
 
 
 PACKER = ParquetPacker
@@ -118,7 +123,9 @@ def _type_of(feature: Mapping[str, Any]) -> pa.DataType:
 
     types = {"int64": pa.int64(), "float": pa.float32(), "bytes": pa.binary()}
     single = types[feature["kind"]]
-    return single if feature["values"] == 1 else pa.list_(single)
+    if feature["values"] == 1:
+        return single
+    return pa.list_(single)
 
 
 def _class_label(names: list[str]) -> dict[str, Any]:

@@ -16,16 +16,9 @@ from typing import Any
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.escaping import mention
+from imagenet_prep.exports.image_values import features_in, find_object_names, find_roles
 from imagenet_prep.exports.packing import Files, Packer
-from imagenet_prep.exports.source_set import (
-    SourceSet,
-    SourceShard,
-    are_lines,
-    features_in,
-    find_object_names,
-    find_roles,
-    names_from_0,
-)
+from imagenet_prep.exports.source_set import SourceSet, SourceShard, are_lines, names_from_0
 from imagenet_prep.hints import Hint
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.state.manifest import ILSVRC2012
@@ -49,8 +42,10 @@ class TfdsPacker(Packer):
         manifest = source.manifest
         self.name, self.version = "imagenet2012", "5.1.0"
         if manifest and (manifest.dataset.kind != ILSVRC2012 or manifest.dataset.classes):
-            name = re.sub(r"\W+", "_", manifest.dataset.name).strip("_").lower()
-            self.name = name if name[:1].isalpha() else f"set_{name}"
+            words = re.sub(r"\W+", "_", manifest.dataset.name)
+            self.name = words.strip("_").lower()
+            if not self.name[:1].isalpha():
+                self.name = f"set_{self.name}"
             self.version = "1.0.0"
         for shard in source.shards:
             _refuse_unreadable(shard)
@@ -65,34 +60,37 @@ class TfdsPacker(Packer):
         manifest = source.manifest
         folder = f"{self.name}/{self.version}"
         roles = find_roles(manifest)
-        image, label = roles.get("encoded"), roles.get("label")
+        image = roles.get("encoded")
+        label = roles.get("label")
         features = manifest.dataset.features if manifest else _features_of_first_record(source)
         names = _names_by_feature(source, label)
         shards_dir = local_path(source.layout.output_dir).resolve()
-        relative_dir = os.path.relpath(shards_dir, (out / folder).resolve())
+        info_dir = (out / folder).resolve()
+        relative_dir = os.path.relpath(shards_dir, info_dir)
+        splits: list[dict[str, Any]] = []
+        for split, shards in source.splits.items():
+            splits.append(_split_info(split, shards, relative_dir))
         info: dict[str, Any] = {
             "name": self.name,
             "version": self.version,
             "fileFormat": "tfrecord",
-            "splits": [
-                _split_info(split, shards, relative_dir) for split, shards in source.splits.items()
-            ],
+            "splits": splits,
         }
         if image and label:
             info["supervisedKeys"] = {"input": image, "output": label}
-        files = {"features.json": _encode(_features(features, image, names))}
+        declared_features = _features(features, image, names)
+        files = {"features.json": _encode(declared_features)}
         for feature, label_names in names.items():
             lines = "".join(f"{name}\n" for name in label_names)
-            files[f"{feature.replace('/', '.')}.labels.txt"] = lines.encode()
+            file_stem = feature.replace("/", ".")
+            files[f"{file_stem}.labels.txt"] = lines.encode()
         files["dataset_info.json"] = _encode(info)
         return {f"{folder}/{name}": content for name, content in files.items()}
 
     def usage(self, out: Path) -> str:
         """The call of TensorFlow Datasets that reads the shards."""
-        return (
-            f"tensorflow_datasets.load('{self.name}:{self.version}', "
-            f"data_dir={str(out.resolve())!r})"
-        )
+        data_dir = str(out.resolve())
+        return f"tensorflow_datasets.load('{self.name}:{self.version}', data_dir={data_dir!r})"
 
 
 PACKER = TfdsPacker
@@ -101,15 +99,13 @@ PACKER = TfdsPacker
 def _refuse_unreadable(shard: SourceShard) -> None:
     """Raise UsageError for a shard that TensorFlow Datasets can't read in place."""
     if split_of(shard.name) != shard.split:
-        raise UsageError(
-            f"{shard.split} has grown, and TensorFlow Datasets reads only shards of one numbering",
-            f"expected no shard such as {shard.name}",
-            Hint(
-                "make the set again with ",
-                mention("convert", "--overwrite"),
-                ", or export to another format",
-            ),
+        problem = (
+            f"{shard.split} has grown, and TensorFlow Datasets reads only shards of one numbering"
         )
+        expected = f"expected no shard such as {shard.name}"
+        convert = mention("convert", "--overwrite")
+        hint = Hint("make the set again with ", convert, ", or export to another format")
+        raise UsageError(problem, expected, hint)
     compression = Shard.open(shard.path).compression
     if compression != "none":
         raise UsageError(
@@ -130,20 +126,24 @@ def _features_of_first_record(source: SourceSet) -> Mapping[str, Mapping[str, An
 
 def _names_by_feature(source: SourceSet, label: str | None) -> dict[str, list[str]]:
     """The name of each label from 0 up, of each feature that is a class and has such names."""
-    names = {label: _class_names(source.numbering)} if label else {}
+    names_by_feature: dict[str, list[str]] = {}
+    if label:
+        names_by_feature[label] = _class_names(source.numbering)
     for feature, object_names in find_object_names(source.manifest).items():
-        names[feature] = names_from_0(object_names)
+        names_by_feature[feature] = names_from_0(object_names)
     return {
-        feature: names[feature] for feature in names if names[feature] and are_lines(names[feature])
+        feature: names for feature, names in names_by_feature.items() if names and are_lines(names)
     }
 
 
 def _split_info(split: str, shards: Sequence[SourceShard], shards_dir: str) -> dict[str, Any]:
+    byte_count = sum(shard.size for shard in shards)
+    lengths = [str(shard.count()) for shard in shards]
     return {
         "name": split,
         "filepathTemplate": f"{shards_dir}/{{SPLIT}}-{{SHARD_X_OF_Y}}",
-        "numBytes": str(sum(shard.size for shard in shards)),
-        "shardLengths": [str(shard.count()) for shard in shards],
+        "numBytes": str(byte_count),
+        "shardLengths": lengths,
     }
 
 
@@ -164,17 +164,15 @@ def _features(
     for name, feature in sorted(features.items()):
         if name == image:
             shape = {"dimensions": ["-1", "-1", "3"]}
-            declared[name] = _declare(
-                "image_feature.Image", {"image": {"dtype": "uint8", "shape": shape}}
-            )
+            content = {"image": {"dtype": "uint8", "shape": shape}}
+            declared[name] = _declare("image_feature.Image", content)
         elif name in names:
-            label = _declare(
-                "class_label_feature.ClassLabel",
-                {"classLabel": {"numClasses": str(len(names[name]))}},
-            )
+            count = {"numClasses": str(len(names[name]))}
+            label = _declare("class_label_feature.ClassLabel", {"classLabel": count})
             declared[name] = label if _is_one(**feature) else _sequence(label)
         else:
-            declared[name] = _declare("tensor_feature.Tensor", {"tensor": _tensor(**feature)})
+            tensor = _tensor(**feature)
+            declared[name] = _declare("tensor_feature.Tensor", {"tensor": tensor})
     return {
         "pythonClassName": f"{_FEATURES}.features_dict.FeaturesDict",
         "featuresDict": {"features": declared},
@@ -208,9 +206,11 @@ def _is_one(kind: str, optional: bool, values: int | None) -> bool:
 
 def _tensor(**feature: Any) -> dict[str, Any]:
     """One value, or any number of them; none if the feature is optional."""
+    dtype = _DTYPES[feature["kind"]]
     shape = {} if _is_one(**feature) else {"dimensions": ["-1"]}
-    return {"dtype": _DTYPES[feature["kind"]], "encoding": "none", "shape": shape}
+    return {"dtype": dtype, "encoding": "none", "shape": shape}
 
 
 def _encode(metadata: Mapping[str, Any]) -> bytes:
-    return (json.dumps(metadata, indent=2, sort_keys=True) + "\n").encode()
+    text = json.dumps(metadata, indent=2, sort_keys=True)
+    return f"{text}\n".encode()

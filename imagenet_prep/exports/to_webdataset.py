@@ -14,14 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep.exports.dataset_card import encode_card
+from imagenet_prep.exports.image_values import ImageValues, Meaning, find_meaning
 from imagenet_prep.exports.packing import Files, Packer
-from imagenet_prep.exports.source_set import (
-    ImageValues,
-    Meaning,
-    SourceSet,
-    SourceShard,
-    find_meaning,
-)
+from imagenet_prep.exports.source_set import SourceSet, SourceShard
 from imagenet_prep.images import ending_of
 from imagenet_prep.state.manifest import ILSVRC2012
 
@@ -51,7 +46,9 @@ class TarPacker(Packer):
     def __init__(self, source: SourceSet) -> None:
         manifest = source.manifest
         self.meaning = find_meaning(manifest)
-        self.prefix = "imagenet-" if manifest is None or manifest.dataset.kind == ILSVRC2012 else ""
+        self.prefix = ""
+        if manifest is None or manifest.dataset.kind == ILSVRC2012:
+            self.prefix = "imagenet-"
 
     def file_name(self, shard: SourceShard) -> str:
         """The name of its tar."""
@@ -74,7 +71,8 @@ class TarPacker(Packer):
             if sum(counts):  # datasets refuses empty splits
                 tars[split] = names
         info = json.dumps({"splits": splits}, indent=1).encode()
-        return {"_info.json": info, "README.md": encode_card(source, self.meaning, tars)}
+        card = encode_card(source, self.meaning, tars)
+        return {"_info.json": info, "README.md": card}
 
     def _parts(self, files: Files) -> Iterator[Buffer]:
         keys: set[str] = set()
@@ -87,16 +85,20 @@ class TarPacker(Packer):
             for part in self._members(key, values):
                 size += len(part)
                 yield part
-        yield bytes(2 * _BLOCK + -(size + 2 * _BLOCK) % _RECORD)
+        size_with_end = size + 2 * _BLOCK
+        yield bytes(2 * _BLOCK + -size_with_end % _RECORD)
 
     def _members(self, key: str, values: ImageValues) -> Iterator[Buffer]:
         image, index = values.encoded, values.class_index
-        yield _header(f"{key}{ending_of(image[:16]) or '.jpg'}", len(image))
+        ending = ending_of(image[:16]) or ".jpg"
+        yield _header(f"{key}{ending}", len(image))
         yield image
         padding = bytes(-len(image) % _BLOCK)
-        label = b"" if index is None else _member(f"{key}.cls", b"%d" % index)
-        description = encode_json(describe(values, self.meaning)).encode()
-        yield padding + label + _member(f"{key}.json", description)
+        label = b""
+        if index is not None:
+            label = _member(f"{key}.cls", b"%d" % index)
+        description = encode_json(describe(values, self.meaning))
+        yield padding + label + _member(f"{key}.json", description.encode())
 
 
 PACKER = TarPacker
@@ -111,7 +113,9 @@ def _key(filename: str, number: int) -> str:
     key = filename.removesuffix(".JPEG").replace(".", "_").replace("\0", "_")
     if key.startswith("__"):
         key = key.lstrip("_")
-    return key if key and not key.endswith("/") else f"{key}{number:06d}"
+    if not key or key.endswith("/"):
+        key += f"{number:06d}"
+    return key
 
 
 def describe(values: ImageValues, meaning: Meaning) -> dict[str, Any]:
@@ -156,8 +160,7 @@ def _header(name: str, size: int) -> bytes:
         info = tarfile.TarInfo(name)
         info.size = size
         return info.tobuf(tarfile.PAX_FORMAT, "utf-8", "strict")
-    raw, octal = name.encode(), b"%011o" % size
-    total = _SUM + sum(raw) + sum(octal)
-    return b"".join(
-        (raw.ljust(100, b"\0"), _MIDDLE, octal, b"\0", _TIME, b"%06o\0 " % total, _REST)
-    )
+    raw = name.encode()
+    octal = b"%011o" % size
+    checksum = b"%06o\0 " % (_SUM + sum(raw) + sum(octal))
+    return b"".join((raw.ljust(100, b"\0"), _MIDDLE, octal, b"\0", _TIME, checksum, _REST))

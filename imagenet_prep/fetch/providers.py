@@ -21,7 +21,8 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageError
 from imagenet_prep.escaping import command_line
-from imagenet_prep.fetch.access import (
+from imagenet_prep.fetch.answer_checks import RefusedError, check_status
+from imagenet_prep.fetch.credentials import (
     Credentials,
     Token,
     secret_text,
@@ -30,7 +31,7 @@ from imagenet_prep.fetch.access import (
     unquoted,
 )
 from imagenet_prep.fetch.patience import Pace, Patience
-from imagenet_prep.fetch.reply import Body, RefusedError, check_status, inspect
+from imagenet_prep.fetch.reply import Body, inspect
 from imagenet_prep.fetch.session import Session, file_url, host_of
 from imagenet_prep.hints import Hint
 from imagenet_prep.storage.files import load_json, save_json

@@ -5,7 +5,6 @@ every answer is checked before it is kept.
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import time
 from collections.abc import Iterator
@@ -16,42 +15,24 @@ import requests
 import urllib3
 from msgspec import Struct
 
-from imagenet_prep.errors import AccessError, InputError, NetworkError
-from imagenet_prep.escaping import mention
-from imagenet_prep.fetch import ACCESS_KEY_VARIABLE, SIGN_UP_URL, USERNAME_VARIABLE
+from imagenet_prep.errors import NetworkError
+from imagenet_prep.fetch.answer_checks import check_is_no_page, check_status, refuse_encoding
 from imagenet_prep.fetch.failures import reason_of
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.session import (
     Session,
     bare_url,
     host_of,
-    is_page_type,
-    origin,
-    proxy_between,
+    name_of,
 )
-from imagenet_prep.hints import Hint
-from imagenet_prep.text import is_web_page
 
 PROBE = 1024  # bytes: enough to distinguish an archive from a page
 FIRST = f"bytes=0-{PROBE - 1}"
 
-_PASSING = (408, 425, 429, 500, 502, 503, 504, 509, *range(520, 528))
 _NO_VALIDATOR = (
     "the server sends neither ETag nor date, and no checksum is known: parts may not fit together"
 )
 
-_BUSY = (429, 503)
-_RETRY = urllib3.Retry(retry_after_max=10**9)
-WITH_COOKIES = mention("download", "DATA_DIR", "--cookies", "FILE")
-"""The command for a site that only a browser can sign in to."""
-_SIGN_UP = Hint(
-    f"sign up at {SIGN_UP_URL}, then set {USERNAME_VARIABLE} and {ACCESS_KEY_VARIABLE} (or ",
-    WITH_COOKIES,
-    ")",
-)
-_ACCOUNT = Hint(
-    "ask the site whether this account has access, or sign in with a browser and use ", WITH_COOKIES
-)
 _LENGTH = re.compile(r"\d{1,18}", re.ASCII)
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)
 
@@ -217,11 +198,6 @@ def remote_of(response: requests.Response, url: str, total: int, ranges: bool) -
     )
 
 
-def name_of(url: str) -> str:
-    """The file name in a URL."""
-    return bare_url(url).rpartition("/")[2]
-
-
 def content_range(response: requests.Response) -> tuple[int, int, int] | None:
     """Start, stop (exclusive) and total of a Content-Range; None if it is absent or invalid."""
     match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", "").strip())
@@ -373,17 +349,6 @@ class RemoteFile(Struct, frozen=True):
         return -1 if length is None else length
 
 
-def refuse_encoding(response: requests.Response, url: str) -> None:
-    """Raise InputError if an answer holds encoded bytes instead of the file's own."""
-    encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
-    if encoding not in ("", "identity"):
-        raise InputError(
-            f"{host_of(url)} sends {name_of(url)} encoded, but identity was requested",
-            f"expected the file as it is, got Content-Encoding: {encoding[:40]!r}",
-            "use another server with --base-url, or files with a known checksum",
-        )
-
-
 def _no_parts(reason: str) -> CutError:
     """The error for an answer that is not the requested part."""
     return CutError(reason, lasting=RestartError(reason, is_about_ranges=True))
@@ -396,16 +361,6 @@ def content_length(response: requests.Response) -> int | None:
     header = response.headers.get("Content-Length", "")
     length, *other_lengths = {text.strip() for text in header.split(",")}
     return int(length) if _LENGTH.fullmatch(length) and not other_lengths else None
-
-
-def retry_after(header: str | None) -> float:
-    """Seconds to wait by a Retry-After header: a number of seconds or a date;
-    0 if it is absent or invalid.
-    """
-    try:
-        return _RETRY.parse_retry_after(header or "")
-    except (urllib3.exceptions.InvalidHeader, ValueError, TypeError, IndexError, OverflowError):
-        return 0.0
 
 
 class Body:
@@ -472,115 +427,3 @@ class Body:
         self._head = b""
         with contextlib.suppress(CutError):
             self.read(1)
-
-
-def is_page(response: requests.Response, head: bytes, *, is_start: bool = True) -> bool:
-    """Whether a response is a web page, by its first bytes;
-    or by its type, unless those bytes are binary.
-    """
-    return (is_start and is_web_page(head)) or (is_page_type(response) and is_text(head))
-
-
-def is_text(head: bytes) -> bool:
-    """Whether the first bytes of a file may be text:
-    they hold no control character foreign to texts.
-    """
-    return not set(head) & (set(range(32)) - set(b"\t\n\r\f\x1b"))
-
-
-def check_is_no_page(
-    response: requests.Response,
-    head: bytes,
-    url: str,
-    *,
-    is_start: bool = True,
-    was_seen: bool = False,
-) -> None:
-    """Raise AccessError if a web page arrived in place of a file, or of a later part of it.
-
-    If the file ``was_seen`` a moment ago, the page may pass: it raises CutError.
-    """
-    if is_page(response, head, is_start=is_start):
-        error = page_error(url)
-        raise CutError("a web page in place of the file", lasting=error) if was_seen else error
-
-
-def page_error(url: str) -> RefusedError:
-    """The error for a web page in place of a file."""
-    what = f"{host_of(url)} sent a web page in place of {name_of(url)}"
-    return RefusedError(what, "expected an archive; nothing of the page was kept")
-
-
-def check_status(
-    response: requests.Response, url: str, *, name: str = "", was_seen: bool = False
-) -> None:
-    """Accept status 200 and 206; raise for every other.
-
-    Args:
-        response: the answer.
-        url: the requested address.
-        name: the file's name in messages, if not the one in the URL.
-        was_seen: whether the server sent us the file a moment ago; if so, a refusal may be
-            temporary.
-
-    Raises:
-        AccessError: 401 or 403.
-        CutError: a temporary error: busy, overloaded, or a range reported as missing.
-        NetworkError: anything else, such as 404.
-    """
-    status = response.status_code
-    if status in (200, 206):
-        encoding = response.headers.get("Transfer-Encoding", "chunked").strip().lower()
-        if encoding not in ("chunked", "identity"):
-            raise CutError("the answer has a transfer encoding that was not requested")
-        return
-    answer = f"HTTP status {status}"
-    wait = retry_after(response.headers.get("Retry-After"))
-    if status < 200 or status == 416 or status in _PASSING:
-        raise CutError(answer, wait, kind="refused" if status in _BUSY else "cut")
-    error = _refusal(status, url, name or name_of(url))
-    has_moved = origin(response.url) != origin(url)
-    if has_moved:  # to another server, whose signed address has expired
-        raise CutError(f"{answer} from the server it redirects to", wait, lasting=error)
-    if was_seen and status != 401:
-        raise CutError(answer, wait, kind="refused" if status == 403 else "cut", lasting=error)
-    raise error
-
-
-def _refusal(status: int, url: str, name: str) -> AccessError | NetworkError:
-    if status in (401, 403):
-        return denied(
-            url, f"HTTP status {status}", f"{host_of(url)} refused access to {name}", status
-        )
-    return NetworkError(
-        f"{host_of(url)} did not send {name}",
-        f"expected the archive, got HTTP status {status}",
-        "check the address given with --base-url, or try later",
-    )
-
-
-class RefusedError(AccessError):
-    """A server refuses a file; ``status`` is its answer, 200 if it sent a page instead.
-
-    By default the hint says where to sign up for image-net.org, and which variables to set if they
-    are not set.
-    """
-
-    def __init__(self, what: str, detail: str, hint: str = "", status: int = 200) -> None:
-        super().__init__(what, detail, hint or (_ACCOUNT if has_account() else _SIGN_UP))
-        self.status = status
-
-
-def has_account() -> bool:
-    """Whether both variables of an account are set."""
-    return all(map(os.environ.get, (USERNAME_VARIABLE, ACCESS_KEY_VARIABLE)))
-
-
-def denied(url: str, got: str, what: str = "", status: int = 200) -> RefusedError:
-    """The error for a file that is refused; a proxy in between may be the one that refuses it."""
-    what = what or f"{host_of(url)} denied access to {name_of(url)}"
-    hint, proxy = "", proxy_between(url)
-    if proxy and "403" in got:
-        got = f"{got} from the server or through {proxy}"
-        hint = f"ask the proxy's administrator, or set NO_PROXY={host_of(url)} to connect directly"
-    return RefusedError(what, f"expected the archive, got {got}", hint, status)

@@ -399,6 +399,11 @@ def origin(url: str) -> Origin:
     return parts.scheme, parts.hostname or "", port
 
 
+def name_of(url: str) -> str:
+    """The file name in a URL."""
+    return bare_url(url).rpartition("/")[2]
+
+
 def host_of(url: str) -> str:
     """The host of a URL, with its port if unusual; safe to show anywhere."""
     scheme, host, port = origin(url)

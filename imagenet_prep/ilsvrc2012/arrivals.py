@@ -14,11 +14,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.fetch.answer_checks import is_text
 from imagenet_prep.fetch.partial import Span, finish, kept_bytes
-from imagenet_prep.fetch.reply import PROBE, Remote, RemoteFile, is_text
+from imagenet_prep.fetch.reply import PROBE, Remote, RemoteFile
 from imagenet_prep.fetch.session import Session, host_of
-from imagenet_prep.fetch.transfer import Manner, fetch_span, set_aside
-from imagenet_prep.ilsvrc2012.official import ArchiveIndex, ClassTars, class_tars
+from imagenet_prep.fetch.target import set_aside
+from imagenet_prep.fetch.transfer import Manner, fetch_span
+from imagenet_prep.ilsvrc2012.official_tars import ArchiveIndex, ClassTars, class_tars
 from imagenet_prep.sources.slices import FileSlices
 from imagenet_prep.sources.tar_members import ArchiveFault, Sliceable, iter_members
 from imagenet_prep.sources.zip_entries import check_end, iter_entries

@@ -21,10 +21,8 @@ from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.class_parts import Part
 from imagenet_prep.ilsvrc2012.misplaced_folders import MisplacedImages, find_misplaced
-from imagenet_prep.ilsvrc2012.official import (
-    FOLDERS,
-    ImageSource,
-)
+from imagenet_prep.ilsvrc2012.official import ImageSource
+from imagenet_prep.ilsvrc2012.official_folders import FOLDERS
 from imagenet_prep.ilsvrc2012.raw_data import find_source
 from imagenet_prep.ilsvrc2012.repacked import (
     AGAIN,

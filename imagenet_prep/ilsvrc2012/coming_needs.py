@@ -10,7 +10,8 @@ from msgspec import Struct
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.box_search import find_annotations, find_boxes_csv
 from imagenet_prep.ilsvrc2012.class_parts import WHOLE, Part
-from imagenet_prep.ilsvrc2012.official import ClassTars, ImageSource
+from imagenet_prep.ilsvrc2012.official import ImageSource
+from imagenet_prep.ilsvrc2012.official_tars import ClassTars
 from imagenet_prep.ilsvrc2012.raw_data import ConsumedImages, find_source
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.shards.consuming import consumed_needs

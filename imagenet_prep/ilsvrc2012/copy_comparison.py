@@ -22,7 +22,9 @@ from imagenet_prep.ilsvrc2012.class_parts import WHOLE
 from imagenet_prep.ilsvrc2012.copy_listing import GET_MISSING, CopyListing
 from imagenet_prep.ilsvrc2012.devkit import train_counts
 from imagenet_prep.ilsvrc2012.digests import Digests, find_digests
-from imagenet_prep.ilsvrc2012.official import ImageSource, OfficialTar, count_by_wnid
+from imagenet_prep.ilsvrc2012.image_counts import count_by_wnid
+from imagenet_prep.ilsvrc2012.official import ImageSource
+from imagenet_prep.ilsvrc2012.official_tars import OfficialTar
 from imagenet_prep.ilsvrc2012.plan_inputs import find_sources, other_copies
 from imagenet_prep.ilsvrc2012.planned_boxes import attach_boxes
 from imagenet_prep.ilsvrc2012.raw_data import ConsumedImages

@@ -14,12 +14,8 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.astray import refuse_empty
 from imagenet_prep.ilsvrc2012.class_parts import Part
 from imagenet_prep.ilsvrc2012.devkit import train_counts
-from imagenet_prep.ilsvrc2012.official import (
-    ImageSource,
-    count_by_wnid,
-    expected_images,
-    missing_text,
-)
+from imagenet_prep.ilsvrc2012.image_counts import count_by_wnid, expected_images, missing_text
+from imagenet_prep.ilsvrc2012.official import ImageSource
 from imagenet_prep.ilsvrc2012.plan_inputs import (
     ask,
     other_copies,

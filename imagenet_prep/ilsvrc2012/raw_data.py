@@ -11,13 +11,9 @@ from imagenet_prep.fetch import BASE_URL
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.box_search import find_annotations
 from imagenet_prep.ilsvrc2012.class_parts import Part
-from imagenet_prep.ilsvrc2012.official import (
-    ClassTars,
-    ImageFolders,
-    ImageSource,
-    OfficialTar,
-    finished,
-)
+from imagenet_prep.ilsvrc2012.official import ImageSource, finished
+from imagenet_prep.ilsvrc2012.official_folders import ImageFolders
+from imagenet_prep.ilsvrc2012.official_tars import ClassTars, OfficialTar
 from imagenet_prep.model import Engine, Progress, StageStatus, State
 from imagenet_prep.shards.consumption import Consumption
 from imagenet_prep.sources.catalog import Catalog

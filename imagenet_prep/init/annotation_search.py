@@ -27,7 +27,8 @@ def find_annotations(
     for ending, files in grouped(names, ending_of).items():
         paired = [name for name in files if stem_of(name) in stems]
         files_of_tools = _files_by_tool(folder, files, ending, set(paired))
-        if not files_of_tools and ending in DATA and 2 * len(paired) >= len(stems) > 1:
+        is_most = 2 * len(paired) >= len(stems) > 1
+        if not files_of_tools and ending in DATA and is_most:
             files_of_tools = {f"{ending} files of the same names as images, maybe": paired}
         for tool, tool_files in files_of_tools.items():
             files_by_tool.setdefault(tool, []).extend(tool_files)
@@ -47,16 +48,22 @@ def _files_by_tool(
     ``paired`` are those that have the names of images: an empty one may be that of an image without
     objects.
     """
-    format_by_name = {name: format_of_file(folder, name, ending) for name in names[:MOST_READ]}
-    formats = {format.key: format for format in format_by_name.values() if format is not None}
+    format_by_name: dict[str, Format | None] = {}
+    formats: dict[str, Format] = {}
+    for name in names[:MOST_READ]:
+        format_of_name = format_of_file(folder, name, ending)
+        format_by_name[name] = format_of_name
+        if format_of_name is not None:
+            formats[format_of_name.key] = format_of_name
     files_by_tool: dict[str, list[str]] = {}
     for format in formats.values():
+        fitting_files = _files_of(format, format_by_name)
         if not format.per_image:
-            files_by_tool[format.tool] = _files_of(format, format_by_name)
+            files_by_tool[format.tool] = fitting_files
         elif paired or not format.is_vague:
-            fitting = {*_files_of(format, format_by_name)}
-            fitting.update(name for name in _files_of(None, format_by_name) if name in paired)
-            others = format_by_name.keys() - fitting
+            files_of_none = _files_of(None, format_by_name)
+            fitting_files += [name for name in files_of_none if name in paired]
+            others = format_by_name.keys() - fitting_files
             files_by_tool[format.tool] = [name for name in names if name not in others]
     return files_by_tool
 
@@ -72,13 +79,17 @@ def format_of_file(folder: Path, name: str, ending: str) -> Format | None:
     if not formats:
         return None
     ends = _read_ends(below(folder, name))
-    return next((format for format in formats if format.recognises(name, ends)), None)
+    for format in formats:
+        if format.recognises(name, ends):
+            return format
+    return None
 
 
 def _read_ends(path: Path) -> bytes:
     """The first and the last bytes of a file."""
     head = read_head(path)
     with contextlib.suppress(OSError), path.open("rb") as file:
-        file.seek(max(len(head), path.stat().st_size - _TAIL))
+        start_of_tail = path.stat().st_size - _TAIL
+        file.seek(max(len(head), start_of_tail))
         head += file.read(_TAIL)
     return head

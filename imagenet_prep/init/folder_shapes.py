@@ -46,13 +46,16 @@ class Shape(Struct, frozen=True):
         for class_name, runs in self.files.runs.items():
             for division, start, stop in runs:
                 for row in division.rows[start:stop]:
-                    classes[self.files.file_names[row]] = class_name
+                    name = self.files.file_names[row]
+                    classes[name] = class_name
         return classes
 
     @property
     def has_classes(self) -> bool:
         """Whether the folders may be classes."""
-        return len(self.files) > 1 and not misread_masks(self.files)
+        if len(self.files) < 2:
+            return False
+        return not misread_masks(self.files)
 
 
 def shape_of(
@@ -63,11 +66,13 @@ def shape_of(
 
     ``splits`` are those that the user names, by folder.
     """
-    roles = roles_of(FolderTree.take(names), splits)
+    tree = FolderTree.take(names)
+    roles = roles_of(tree, splits)
     if kind != "first" and not roles.splits:
         roles = Roles(roles.lead)
     packed = Names.take(sorted(names, key=str.encode))
-    files = ClassFolders(packed, _divisions(packed, roles), kind)
+    divisions = _divisions(packed, roles)
+    files = ClassFolders(packed, divisions, kind)
     return Shape(files, roles.lead, roles.splits, roles)
 
 
@@ -78,12 +83,15 @@ def _divisions(names: Names, roles: Roles) -> list[Division]:
     divisions = [Division("", names.below(lead), False, lead) for lead in leads]
     if leads and "" not in roles.splits:
         return divisions
-    rows = names.below(roles.lead) if roles.lead else range(len(names))
+    rows = range(len(names))
+    if roles.lead:
+        rows = names.below(roles.lead)
     leads += [f"{roles.lead}{folder}/" for folder in roles.left_out]
     if not leads and not roles.loose:
         return [Division("", rows, False, roles.lead)]
-    in_classes = _rows_in_folders(names, rows, roles.lead, leads)
-    return [Division("", in_classes, False, roles.lead), *divisions]
+    rows_in_classes = _rows_in_folders(names, rows, roles.lead, leads)
+    undivided = Division("", rows_in_classes, False, roles.lead)
+    return [undivided, *divisions]
 
 
 def _rows_in_folders(
@@ -99,7 +107,9 @@ def _rows_in_folders(
 
 def is_usual(roles: Roles) -> bool:
     """Whether a source of folders finds these splits, and nothing but them, by itself."""
-    if "train" not in roles.splits.values() or roles.left_out or roles.loose:
+    if roles.left_out or roles.loose:
+        return False
+    if "train" not in roles.splits.values():
         return False
     return all(FOLDERS.get(folder) == split for folder, split in roles.splits.items())
 
@@ -111,11 +121,15 @@ def faults_of(place: object, shape: Shape, commands: str, command: str = "") -> 
     """
     faults = [*folder_faults(place, shape.files, command)]
     if misread := misread_masks(shape.files):
+        problem = f"{place}: {misread.what}"
         hint = f"a recipe can say: {misread.choice}"
-        faults.append(InputError(f"{place}: {misread.what}", "expected a folder a class", hint))
-    if not shape.roles.within and (inner := nested(shape.files.deep())):
+        faults.append(InputError(problem, "expected a folder a class", hint))
+    if shape.roles.within:
+        return faults
+    if inner := nested(shape.files.deep()):
         problem = f"{place}: folders within classes would lose their names: {listed(inner)}"
-        classes = ", ".join(map(flow, list(shape.files)[:_MOST_NAMED]))
+        first_classes = list(shape.files)[:_MOST_NAMED]
+        classes = ", ".join(map(flow, first_classes))
         hint = Hint(commands, f"; a recipe with classes: [{classes}] takes the first")
         faults.append(InputError(problem, "expected one level of class folders", hint))
     return faults

@@ -54,18 +54,22 @@ def find_name_lists(inspection: Inspection) -> list[NameList]:
     if len(names) > _MOST_LISTS or not inspection.items:
         return []
     namings = list(_namings(inspection.items))
-    lists = list(filter(None, (_read_list(inspection.folder, name, namings) for name in names)))
+    lists: list[NameList] = []
+    for name in names:
+        name_list = _read_list(inspection.folder, name, namings)
+        if name_list is not None:
+            lists.append(name_list)
     parts = {(part.family, part.split) for part in lists if not part.joins_splits}
     return [name_list for name_list in lists if not _is_in_parts(name_list, parts)]
 
 
 def _texts_of(inspection: Inspection) -> list[str]:
     """The files that may be lists."""
-    return [
-        name
-        for name, size in inspection.sizes()
-        if suffix_of(name) in _ENDINGS and 0 < size <= _LARGEST
-    ]
+    names: list[str] = []
+    for name, size in inspection.sizes():
+        if suffix_of(name) in _ENDINGS and 0 < size <= _LARGEST:
+            names.append(name)
+    return names
 
 
 def _is_in_parts(name_list: NameList, parts: set[tuple[tuple[str, ...], str]]) -> bool:
@@ -78,16 +82,20 @@ def _is_in_parts(name_list: NameList, parts: set[tuple[tuple[str, ...], str]]) -
 
 def _read_list(folder: Path, name: str, namings: Sequence[Mapping[str, int]]) -> NameList | None:
     """A list of names; None if a line names no image."""
-    lines = read_plain(folder / name).decode("utf-8-sig", "replace").splitlines()
-    cells = [
-        line.strip().partition(" ") for line in lines if line.strip() and not line.startswith("#")
-    ]
-    image_names = [image_name for image_name, _, _ in cells]
+    content = read_plain(folder / name).decode("utf-8-sig", "replace")
+    image_names: list[str] = []
+    texts: list[str] = []
+    for line in content.splitlines():
+        if line.strip() and not line.startswith("#"):
+            image_name, _, text = line.strip().partition(" ")
+            image_names.append(image_name)
+            texts.append(text.strip())
     for row_by_name in namings:
         rows = [row_by_name.get(image_name, -1) for image_name in image_names]
-        if min(rows, default=-1) >= 0 and len(set(rows)) == len(rows):
+        if min(rows, default=-1) < 0:
+            continue
+        if len(set(rows)) == len(rows):
             file_name = base_name(name)
-            texts = [text.strip() for _, _, text in cells]
             return NameList(name, split_in(file_name), family_of(file_name), rows, texts)
     return None
 
@@ -110,5 +118,6 @@ def divided_by(lists: Sequence[NameList], items: Sequence[str]) -> dict[str, lis
     divided: dict[str, dict[str, None]] = {}
     for name_list in lists:
         names = (items[row] for row in name_list.rows)
-        divided.setdefault(name_list.split, {}).update(dict.fromkeys(names))
+        names_of_split = divided.setdefault(name_list.split, {})
+        names_of_split.update(dict.fromkeys(names))
     return {split: list(names) for split, names in divided.items()}

@@ -11,7 +11,7 @@ from pathlib import Path
 from imagenet_prep.images.arrays import names_in_npz
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.recipes import downsampled
-from imagenet_prep.recipes.array_sets import NAMES, are_sets
+from imagenet_prep.recipes.array_groups import NAMES, are_sets
 from imagenet_prep.recipes.columns import has_ending_of
 from imagenet_prep.recipes.joined_samples import split_of
 from imagenet_prep.recipes.path_parts import base_name, has_ending, stem_of
@@ -48,8 +48,7 @@ def find_arrays(inspection: Inspection) -> Sequence[str]:
     holders = holders_of("arrays", inspection)
     if inspection.items:
         holders = [name for name in holders if not has_ending(name, _WEIGHTS_OR_TABLES)]
-    is_set = bool(holders) or _have_names_of_sets(inspection) or _have_shapes_of_sets(inspection)
-    if not is_set:
+    if not holders and not _hold_sets(inspection):
         return ()
     array_files = [*inspection.items, *holders]
     return [*array_files, *_files_of_class_names(inspection, array_files)]
@@ -64,6 +63,11 @@ def _files_of_class_names(inspection: Inspection, arrays: Sequence[str]) -> list
     return [name for name in files if not name.endswith(downsampled.SYNSETS)]
 
 
+def _hold_sets(inspection: Inspection) -> bool:
+    """Whether the arrays are those of whole sets, by their names or their shapes."""
+    return _have_names_of_sets(inspection) or _have_shapes_of_sets(inspection)
+
+
 def _have_names_of_sets(inspection: Inspection) -> bool:
     """Whether the arrays have names of sets, or several arrays in a file do."""
     items = inspection.items
@@ -72,7 +76,9 @@ def _have_names_of_sets(inspection: Inspection) -> bool:
     if npz_files:
         inner_names = _names_in(inspection.folder / npz_files[0])
         return len(inner_names) > 1 or (are_few and not inner_names)
-    return are_few and all(_USUAL_NAME.fullmatch(stem_of(name)) for name in items)
+    if not are_few:
+        return False
+    return all(_USUAL_NAME.fullmatch(stem_of(name)) for name in items)
 
 
 def _have_shapes_of_sets(inspection: Inspection) -> bool:
@@ -82,7 +88,8 @@ def _have_shapes_of_sets(inspection: Inspection) -> bool:
     folders = {name.rpartition("/")[0] for name in inspection.items}
     if not all(folder == "" or split_of(folder) for folder in folders):
         return False
-    return are_sets([inspection.folder / name for name in inspection.items])
+    paths = [inspection.folder / name for name in inspection.items]
+    return are_sets(paths)
 
 
 def _names_in(path: Path) -> list[str]:
@@ -118,13 +125,13 @@ def _have_masks(names: Iterable[str]) -> bool:
     for name in filter(_is_image, names):
         folder, slash, file_name = name.rpartition("/")
         stem, _, ending = file_name.partition(".")
-        endings_by_key.setdefault(f"{folder}{slash}{stem}", set()).add(ending.lower())
-    paired = [
-        key
-        for key, endings in endings_by_key.items()
-        if len({"." in ending for ending in endings}) == 2
-    ]
-    return bool(paired) and 2 * len(paired) >= len(endings_by_key)
+        key = f"{folder}{slash}{stem}"
+        endings_by_key.setdefault(key, set()).add(ending.lower())
+    pair_count = 0
+    for endings in endings_by_key.values():
+        depths = {"." in ending for ending in endings}
+        pair_count += len(depths) == 2
+    return pair_count > 0 and 2 * pair_count >= len(endings_by_key)
 
 
 def _is_image(name: str) -> bool:
@@ -136,13 +143,16 @@ def find_parquet(inspection: Inspection) -> Sequence[str]:
     names = holders_of("parquet", inspection)
     if not inspection.items and not inspection.archives:
         return names
-    holds_images = any(may_hold_images(inspection.folder / name) for name in names)
-    return names if holds_images else ()
+    if any(may_hold_images(inspection.folder / name) for name in names):
+        return names
+    return ()
 
 
 def lists_beside(inspection: Inspection, kind: str) -> list[str]:
     """The parquet files next to tars that hold no images:
     img2dataset's lists of what it fetched.
     """
-    names = holders_of("parquet", inspection) if kind == "webdataset" else ()
+    if kind != "webdataset":
+        return []
+    names = holders_of("parquet", inspection)
     return [name for name in names if not may_hold_images(inspection.folder / name)]

@@ -36,13 +36,13 @@ def choose_structure(inspection: Inspection, structure: str | None = None) -> Ch
         raise _no_such_structure(inspection, structure, interpretations)
     if not interpretations:
         raise all_of([*inspection.faults, _nothing_to_read(inspection)])
-    name = structure or max(interpretations, key=lambda name: interpretations[name].certainty)
+    surest = max(interpretations, key=lambda name: interpretations[name].certainty)
+    name = structure or surest
     interpretation = interpretations[name]
-    rivals = {
-        rival: other
-        for rival, other in interpretations.items()
-        if other.certainty == interpretation.certainty
-    }
+    rivals: dict[str, Interpretation] = {}
+    for rival, other in interpretations.items():
+        if other.certainty == interpretation.certainty:
+            rivals[rival] = other
     if structure is None and len(rivals) > 1:
         raise all_of([*inspection.faults, _question(inspection, rivals)])
     if interpretation.alternatives:
@@ -122,10 +122,11 @@ def _unaccepted(
     """The faults of what a structure would lose or change, which its own command accepts."""
     has_faults = bool(interpretation.faults)
     problems = {fault.what for fault in (*inspection.faults, *interpretation.faults)}
-    accepting = Alternative(
-        interpretation.labelled, interpretation.classes, {**interpretation.options, "as": name}
-    )
-    commands = [] if has_faults else [_choice_line(inspection, accepting)]
+    commands: list[str] = []
+    if not has_faults:
+        options = {**interpretation.options, "as": name}
+        accepting = Alternative(interpretation.labelled, interpretation.classes, options)
+        commands.append(_choice_line(inspection, accepting))
     faults: list[InputError] = []
     for verb, causes in (
         ("leave it out", losses),
@@ -160,10 +161,10 @@ def _question(inspection: Inspection, interpretations: Mapping[str, Interpretati
     )
     expected = f"expected one way ({'; '.join(meanings)})"
     hints.append("choose one; each line counts the images that get a class:")
-    lines = [
-        _choice_line(inspection, alternative) for alternative in alternatives[:_MOST_ALTERNATIVES]
-    ]
-    return InputError(problem, expected, "; ".join(hints)).with_choices(lines)
+    first_alternatives = alternatives[:_MOST_ALTERNATIVES]
+    lines = [_choice_line(inspection, alternative) for alternative in first_alternatives]
+    error = InputError(problem, expected, "; ".join(hints))
+    return error.with_choices(lines)
 
 
 def _alternative(name: str, interpretation: Interpretation) -> Alternative:

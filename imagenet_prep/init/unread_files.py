@@ -43,7 +43,8 @@ def find_unread(inspection: Inspection, interpretation: Interpretation) -> Unrea
         read_tables.update(interpretation.table.places)
     _add_tables(unread, inspection, interpretation, read_tables)
     _add_annotations(unread, inspection, interpretation, read_tables)
-    _add_others(unread, inspection, interpretation, read_files.union(interpretation.containers))
+    read_files.update(interpretation.containers)
+    _add_others(unread, inspection, interpretation, read_files)
     unread.notes += _notes_on_skipped(inspection)
     return unread
 
@@ -125,11 +126,12 @@ def _notes_on_skipped(inspection: Inspection) -> list[str]:
 def _notes_by_ending(names: Sequence[str], noun: str) -> list[str]:
     """A line for the files of each ending, and one for all without one."""
     groups = grouped(names, ending_of)
-    return [
-        f"{len(groups[ending]):,} {ending or 'without an ending'}: "
-        f"no {noun} ({listed(groups[ending])})"
-        for ending in sorted(groups, key=lambda ending: -len(groups[ending]))
-    ]
+    notes: list[str] = []
+    for ending in sorted(groups, key=lambda ending: -len(groups[ending])):
+        files = groups[ending]
+        count = f"{len(files):,} {ending or 'without an ending'}"
+        notes.append(f"{count}: no {noun} ({listed(files)})")
+    return notes
 
 
 # faults of files that would be missed -------------------------------------------------------------
@@ -191,17 +193,14 @@ def _add_tables(
     for refusal in inspection.refusals:
         if refusal.name not in read_tables:
             _add_refusal(unread, inspection, interpretation, refusal)
-    tables = [
-        table
-        for table in (*inspection.labels, *inspection.partial)
-        if table.name not in read_tables
-    ]
-    for table in tables:
-        unread.unused_tables.append(_note_on_unused(inspection, table, interpretation))
-    if _is_undivided(interpretation):
-        unread.losses += [
-            _unread_splits(inspection, table) for table in tables if table.splits is not None
-        ]
+    is_undivided = _is_undivided(interpretation)
+    for table in (*inspection.labels, *inspection.partial):
+        if table.name in read_tables:
+            continue
+        note = _note_on_unused(inspection, table, interpretation)
+        unread.unused_tables.append(note)
+        if is_undivided and table.splits is not None:
+            unread.losses.append(_unread_splits(inspection, table))
 
 
 def _add_refusal(
@@ -216,7 +215,8 @@ def _add_refusal(
         unread.losses.append(refusal.error)
         return
     problem = refusal.error.what.removeprefix(f"{inspection.folder}/")
-    unread.unused_tables.append(join_hints("; ", filter(None, (problem, refusal.error.hint))))
+    parts = filter(None, (problem, refusal.error.hint))
+    unread.unused_tables.append(join_hints("; ", parts))
 
 
 def _is_undivided(interpretation: Interpretation) -> bool:

@@ -18,7 +18,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from imagenet_prep.errors import DamagedRecordError, InputError
-from imagenet_prep.reading.shard import Record, Shard, remedy
+from imagenet_prep.reading.damage_words import remedy
+from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.reading.values import USUAL, Conventions
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.files import find_plain

@@ -12,21 +12,25 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 
 from imagenet_prep.errors import DamagedRecordError, InputError, UsageError
-from imagenet_prep.escaping import command
-from imagenet_prep.hints import Hint
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.parts import Cutout, PartChooser, decode_part
 from imagenet_prep.images.pixels import decode_array, decode_rgb
 from imagenet_prep.model import Box
+from imagenet_prep.reading.damage_words import (
+    is_recorded,
+    listed_name,
+    looks_like,
+    place_in_words,
+    remedy,
+    why_no_image,
+)
 from imagenet_prep.reading.values import USUAL, Conventions, Decoder, ValueRuleError, any_number
-from imagenet_prep.state.manifest import features_by_column, find_set, load_manifest
+from imagenet_prep.state.manifest import find_set, load_manifest
 from imagenet_prep.state.numbering import class_index
-from imagenet_prep.state.set_state import SetState
-from imagenet_prep.storage.files import find_plain, view_of
+from imagenet_prep.storage.files import view_of
 from imagenet_prep.storage.layout import Layout, split_of
-from imagenet_prep.storage.local import FileState, buffered, find_state, refuse_replaced
 from imagenet_prep.storage.location import AnyPath, local_or_none, local_path
-from imagenet_prep.text import listed
+from imagenet_prep.storage.memory_maps import FileState, buffered, find_state, refuse_replaced
 from imagenet_prep.tfrecord import compression as compressed
 from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.compression import Compression
@@ -38,7 +42,6 @@ from imagenet_prep.tfrecord.framing import (
     Framed,
     FramingError,
     View,
-    recorded_name,
 )
 from imagenet_prep.tfrecord.inception_reader import (
     ImageRecord,
@@ -129,14 +132,14 @@ class Record:
             ) from error
         except RecordError as error:
             what = f"{self.place} is not an image's in Inception's format"
-            raise InputError(what, *_other_layout(self.shard, str(error))) from error
+            raise InputError(what, *why_no_image(self.shard, str(error))) from error
         except ValueRuleError as error:
             raise UsageError(self.place, str(error), error.hint) from error
 
     @property
     def place(self) -> str:
         """Its file, number and byte, for messages."""
-        return _in_words(self.shard, self.number, self.offset, self._source.compression)
+        return place_in_words(self.shard, self.number, self.offset, self._source.compression)
 
     @property
     def features(self) -> dict[str, Any]:
@@ -407,15 +410,15 @@ class Shard(Struct, frozen=True):
         self, number: int, offset: int, reason: str = "the data does not match its CRC"
     ) -> DamagedRecordError:
         """The error for a record whose bytes are not those that were written."""
-        what = f"{_in_words(self.path, number, offset, self.compression)} is damaged"
-        name = _recorded_name(self.path, number)
+        what = f"{place_in_words(self.path, number, offset, self.compression)} is damaged"
+        name = listed_name(self.path, number)
         detail = f"{name}: {reason}" if name else reason
         return DamagedRecordError.of("checksum", number, name, what, detail, remedy(self.path))
 
     def exchanged(self, number: int, offset: int) -> InputError:
         """The error for a sound record that is not the recorded one."""
         what = (
-            f"{_in_words(self.path, number, offset, self.compression)} is not the one in its "
+            f"{place_in_words(self.path, number, offset, self.compression)} is not the one in its "
             "manifest"
         )
         return InputError(what, "the shard's index has another CRC for it", remedy(self.path))
@@ -473,7 +476,7 @@ class Shard(Struct, frozen=True):
         except FramingError as error:
             if error.offset == 0:
                 kind = looks_like(bytes(self.view[:512]))
-                if kind and not _is_recorded(Layout(self.path.parent), self.path.name):
+                if kind and not is_recorded(Layout(self.path.parent), self.path.name):
                     raise InputError(
                         f"{self.path} is not a TFRecord file", f"it starts as {kind} does"
                     ) from error
@@ -482,64 +485,6 @@ class Shard(Struct, frozen=True):
                     "checksum", 0, "", what, error.reason, remedy(self.path)
                 ) from error
             raise self.damaged(error.record, error.offset, error.reason) from error
-
-
-_BEGINNINGS = {
-    b"\xff\xd8\xff": "a JPEG image",
-    b"\x89PNG\r\n": "a PNG image",
-    b"PK\3\4": "a zip file",
-    b"PAR1": "a parquet file",
-    b"\x93NUMPY": "a NumPy array",
-    b"\x89HDF\r\n": "an HDF5 file",
-}
-
-
-def looks_like(head: bytes) -> str:
-    """The kind of file that has these first bytes; "" if it may be a damaged TFRecord file.
-
-    A TFRecord file starts with a length of eight bytes, the last ones 0: no text does.
-    """
-    if head[257:262] == b"ustar":
-        return "a tar archive"
-    for beginning, file_kind in _BEGINNINGS.items():
-        if head.startswith(beginning):
-            return file_kind
-    text = head[:-3].decode(errors="replace")  # the last character may be cut
-    return "a text file" if _is_text(text) else ""
-
-
-def _is_text(text: str) -> bool:
-    if not text or "\ufffd" in text:
-        return False
-    return all(char.isprintable() or char.isspace() for char in text)
-
-
-def _in_words(path: AnyPath, number: int, offset: int, compression: Compression) -> str:
-    content = "" if compression == "none" else f" of its {compression} content"
-    return f"{path}: record {number} at byte {offset}{content}"
-
-
-def _recorded_name(path: AnyPath, number: int) -> str:
-    """The name of a record's image by the index of its shard;
-    "" without one: the record itself can't be read.
-    """
-    with contextlib.suppress(InputError):
-        layout = find_set(Layout(path.parent), split_of(path.name))
-        return recorded_name(find_plain(layout.listing_path(path.name)) or b"", number)
-    return ""
-
-
-def remedy(path: AnyPath, **settings: str) -> str:
-    """The verify command, with ``settings``, for a shard that imagenet-prep made;
-    otherwise to get a sound copy.
-    """
-    layout = Layout(path.parent)
-    if not _is_recorded(layout, path.name):
-        return "get a sound copy of it"
-    return Hint(
-        command("verify", layout.data_dir, tuple(settings.items())),
-        "    (finds every fault in this set of shards)",
-    )
 
 
 def recorded_lists(path: AnyPath) -> frozenset[str]:
@@ -553,27 +498,3 @@ def recorded_lists(path: AnyPath) -> frozenset[str]:
         manifest = load_manifest(find_set(layout, split_of(path.name)).manifest_path)
         return any_number(manifest.dataset.features if manifest else {})
     return frozenset()
-
-
-def _other_layout(path: AnyPath, fault: str) -> tuple[str, str]:
-    """Detail and hint for a record without an image:
-    those of a recipe that names its own features, if it has one.
-    """
-    with contextlib.suppress(InputError):
-        manifest = load_manifest(find_set(Layout(path.parent), split_of(path.name)).manifest_path)
-        names = features_by_column(manifest.settings) if manifest else None
-        if manifest and names and "image/encoded" not in manifest.dataset.features:
-            image, *_ = names.get("encoded") or next(iter(names.values()))
-            detail = (
-                f"this set's recipe names its own features ({listed(manifest.dataset.features)})"
-            )
-            return detail, f'read record.features["{image}"], or convert with `record: inception`'
-    return fault, "its `features` show what it holds"
-
-
-def _is_recorded(layout: Layout, name: str) -> bool:
-    try:
-        state = SetState.read(find_set(layout, split_of(name)))
-    except InputError:  # a record can't be read: verify reports it
-        return any(set_layout.index_path(name).exists() for set_layout in layout.sets())
-    return name in state.infos or state.kind not in ("nothing", "foreign", "finished")

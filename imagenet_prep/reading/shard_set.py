@@ -15,9 +15,10 @@ from typing import Any, SupportsIndex, TypeVar, overload
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.reading.damage_words import remedy
 from imagenet_prep.reading.indexed import IndexedShard, find_recorded
 from imagenet_prep.reading.left_out import MappedRecords, OnDamagedRecord
-from imagenet_prep.reading.shard import Record, remedy
+from imagenet_prep.reading.shard import Record
 from imagenet_prep.reading.values import Conventions, any_number
 from imagenet_prep.state.manifest import ILSVRC2012, find_set
 from imagenet_prep.state.numbering import Numbering

@@ -52,12 +52,10 @@ def refuse_below_first(file: RecipeFile, classes: Classes) -> None:
     lowest = min(classes.numbers, default=first_label)
     if lowest >= first_label:
         return
-    raise InputError(
-        f"{file.path}: the labels have a {lowest}, and the first label is {first_label}",
-        f"expected {first_label} or more",
-        f"if {lowest} is a class, write first_label: {max(lowest, 0)}; "
-        f"{NO_LABEL} stands for no label",
-    )
+    problem = f"{file.path}: the labels have a {lowest}, and the first label is {first_label}"
+    choice = f"if {lowest} is a class, write first_label: {max(lowest, 0)}"
+    hint = f"{choice}; {NO_LABEL} stands for no label"
+    raise InputError(problem, f"expected {first_label} or more", hint)
 
 
 def by_names(file: RecipeFile, names: Iterable[str], first_label: int) -> Classes:
@@ -72,10 +70,10 @@ def by_names(file: RecipeFile, names: Iterable[str], first_label: int) -> Classe
     ordered = class_order(names)
     if not ordered or not all(map(NUMBER.fullmatch, ordered)):
         return numbered(ordered, ordered, first_label)
+    class_names = tuple(ordered)
     numbers = tuple(map(int, ordered))
-    classes = Classes(
-        tuple(ordered), tuple(ordered), numbers, file.recipe.first_label or 0, is_numbered=True
-    )
+    start = file.recipe.first_label or 0
+    classes = Classes(class_names, class_names, numbers, start, is_numbered=True)
     refuse_below_first(file, classes)
     return classes
 
@@ -86,7 +84,8 @@ def labels_in_words(names: Iterable[str], numbers: Iterable[int]) -> str:
     """
     texts: list[str] = []
     for name, number in zip(names, numbers, strict=True):
-        texts.append(name if name == str(number) else f"{name} {number}")
+        is_number = name == str(number)
+        texts.append(name if is_number else f"{name} {number}")
     if len(texts) < 5:
         return ", ".join(texts)
     return f"{', '.join(texts[:3])}, ... {texts[-1]}"
@@ -114,9 +113,8 @@ def note_on_first(file: RecipeFile, classes: Classes) -> list[str]:
 
 def numbered(names: Sequence[str], texts: Sequence[str], first_label: int) -> Classes:
     """Classes in this order, with their numbers."""
-    return Classes(
-        tuple(names), tuple(texts), tuple(range(first_label, first_label + len(names))), first_label
-    )
+    numbers = range(first_label, first_label + len(names))
+    return Classes(tuple(names), tuple(texts), tuple(numbers), first_label)
 
 
 def given_classes(file: RecipeFile, root: AnyPath, first_label: int) -> Classes | None:
@@ -130,14 +128,16 @@ def given_classes(file: RecipeFile, root: AnyPath, first_label: int) -> Classes 
     if declared is None:
         return None
     if isinstance(declared, str):
-        pairs = _read_classes(need_path(file, ("classes",), below(root, declared)))
+        path = need_path(file, ("classes",), below(root, declared))
+        pairs = _read_classes(path)
     elif isinstance(declared, dict):
         pairs = _classes_with_words(file, declared)
     else:
         pairs = [(str(name), str(name)) for name in declared]
     names = [name for name, _ in pairs]
+    texts = [text for _, text in pairs]
     _refuse_repeated(file, names)
-    return numbered(names, [text for _, text in pairs], first_label)
+    return numbered(names, texts, first_label)
 
 
 def _refuse_repeated(file: RecipeFile, names: Sequence[str]) -> None:
@@ -145,8 +145,9 @@ def _refuse_repeated(file: RecipeFile, names: Sequence[str]) -> None:
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if names and not repeated:
         return
-    name = repeated[0] if repeated else ""
-    problem = f"{name} occurs twice" if name else "nothing in it"
+    problem = "nothing in it"
+    if repeated and repeated[0]:
+        problem = f"{repeated[0]} occurs twice"
     raise file.fault(("classes",), problem, "expected each once")
 
 
@@ -154,21 +155,21 @@ def _classes_with_words(file: RecipeFile, words: Mapping[str, Any]) -> list[tupl
     """Each class with its words; raises UsageError if these are no text."""
     for name, text in words.items():
         if not isinstance(text, str) or not text:
-            raise file.fault(
-                ("classes", name), f"{text!r} can't be", "expected the words for that class"
-            )
+            key = ("classes", name)
+            raise file.fault(key, f"{text!r} can't be", "expected the words for that class")
     return list(words.items())
 
 
 def _read_classes(path: AnyPath) -> list[tuple[str, str]]:
     """A class a line; after a tab, its words."""
     try:
-        lines = read_plain(path).decode("utf-8-sig").split("\n")
+        content = read_plain(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path} can't be read", str(error)) from error
-    pairs = []
-    for line in lines:
+    pairs: list[tuple[str, str]] = []
+    for line in content.split("\n"):
         name, _, text = line.strip().partition("\t")
         if name:
-            pairs.append((name, text.strip() or name))
+            words = text.strip() or name
+            pairs.append((name, words))
     return pairs

@@ -47,7 +47,9 @@ def name_as_split(folder: str) -> str:
     other characters than letters, digits and _ become hyphens.
     """
     name = re.sub(r"[^A-Za-z0-9_]", "-", folder)
-    return f"_{name[1:]}" if name.startswith("-") else name
+    if name.startswith("-"):
+        return f"_{name[1:]}"
+    return name
 
 
 def words_of_name(name: str) -> tuple[list[str], tuple[str, ...]]:
@@ -97,19 +99,22 @@ _UNLABELLED = re.compile(r"(?:seg )?(?:preds?|predict|predictions?|unlabell?ed|u
 
 
 def _words(folder: str) -> str:
-    return re.sub(r"[^a-z0-9]+", " ", folder.lower()).strip()
+    spaced = re.sub(r"[^a-z0-9]+", " ", folder.lower())
+    return spaced.strip()
 
 
 def is_no_class(folder: str) -> bool:
     """Whether a folder has a name that classes hardly ever have:
     thumbnails, query, depth, images.
     """
-    return bool(_NO_CLASSES.fullmatch(_words(folder)))
+    words = _words(folder)
+    return _NO_CLASSES.fullmatch(words) is not None
 
 
 def is_unlabelled(folder: str) -> bool:
     """Whether a folder next to splits has a name that says that its images have no labels."""
-    return bool(_UNLABELLED.fullmatch(_words(folder)))
+    words = _words(folder)
+    return _UNLABELLED.fullmatch(words) is not None
 
 
 def are_numbers(folders: Collection[str]) -> bool:
@@ -182,7 +187,9 @@ def core_of(folder: str, *, images: bool = True) -> str:
         return glued[1]
     words = _PART.findall(folder)
     core_words = [word for word in words if not _names_content(word.lower(), images=images)]
-    return folder if len(core_words) == len(words) else "_".join(core_words)
+    if len(core_words) == len(words):
+        return folder
+    return "_".join(core_words)
 
 
 def _names_content(word: str, *, images: bool) -> bool:
@@ -197,7 +204,10 @@ def unmasked(stem: str) -> str:
     the same name if it says nothing of that.
     """
     match = _SURE_NAME.fullmatch(stem.lower())
-    return stem[: len(match[1])] if match else stem
+    if match is None:
+        return stem
+    image_length = len(match[1])
+    return stem[:image_length]
 
 
 def is_mask_suffix(suffix: str) -> bool:

@@ -36,7 +36,8 @@ class ImageForm(NamedTuple):
 
     def is_kept(self, stored: tuple[int, int]) -> bool:
         """Whether an image of this size in its file was neither turned nor made smaller."""
-        return (self.width, self.height) == stored and self.orientation == UPRIGHT
+        has_same_size = stored == (self.width, self.height)
+        return has_same_size and self.orientation == UPRIGHT
 
 
 def is_annotated(item: Item) -> bool:
@@ -81,9 +82,11 @@ def _follow_objects(
     if columns[SIZE] is not None and tuple(columns[SIZE]) != stored:
         raise _other_size("its boxes are annotated in", columns[SIZE], stored)
     turned = [turn_box(box, form.orientation) for box in boxes]
-    columns |= {f"boxes.{edge}": [getattr(box, edge) for box in turned] for edge in EDGES}
+    for edge in EDGES:
+        columns[f"boxes.{edge}"] = [getattr(box, edge) for box in turned]
     if "boxes.area" in columns:
-        scale = form.width * form.height / (stored[0] * stored[1])
+        stored_width, stored_height = stored
+        scale = form.width * form.height / (stored_width * stored_height)
         columns["boxes.area"] = [area * scale for area in columns["boxes.area"]]
     if "boxes.keypoint_x" in columns and form.orientation != UPRIGHT:
         _turn_points(columns, form.orientation)
@@ -92,14 +95,14 @@ def _follow_objects(
 def _turn_points(columns: dict[str, Any], orientation: int) -> None:
     """Turn the key points that are there; those that are not, of visibility 0, stay at 0, 0."""
     points: list[Box] = []
-    for x, y, visibility in zip(
-        columns["boxes.keypoint_x"],
-        columns["boxes.keypoint_y"],
-        columns["boxes.keypoint_visibility"],
-        strict=True,
-    ):
+    xs = columns["boxes.keypoint_x"]
+    ys = columns["boxes.keypoint_y"]
+    visibilities = columns["boxes.keypoint_visibility"]
+    for x, y, visibility in zip(xs, ys, visibilities, strict=True):
         point = Box(x, y, x, y)
-        points.append(turn_box(point, orientation) if visibility else point)
+        if visibility:
+            point = turn_box(point, orientation)
+        points.append(point)
     columns["boxes.keypoint_x"] = [point.xmin for point in points]
     columns["boxes.keypoint_y"] = [point.ymin for point in points]
 
@@ -113,14 +116,15 @@ def _object_masks(
     is_relative: bool,
 ) -> list[bytes]:
     """A PNG of each object's outline, at the size and turn of the image."""
-    encoded = []
+    size = (form.width, form.height)
+    encoded: list[bytes] = []
     for number, outline in enumerate(outlines, 1):
         try:
             pixels = fill_outline(outline, stored, files, is_relative=is_relative)
         except ImageError as error:
             raise ImageError(f"the mask of its object {number}: {error}") from error
         if not form.is_kept(stored):
-            pixels = mask_pixels.fit_pixels(pixels, (form.width, form.height), form.orientation)
+            pixels = mask_pixels.fit_pixels(pixels, size, form.orientation)
         encoded.append(mask_pixels.encode_mask(pixels))
     return encoded
 
@@ -152,8 +156,9 @@ def _fit_mask(mask: Buffer, stored: tuple[int, int], form: ImageForm) -> Buffer:
     """
     header = png.read_header(mask)
     png.check_ends(mask)
-    if (header.width, header.height) != stored:
-        raise _other_size("it has", (header.width, header.height), stored)
+    mask_size = (header.width, header.height)
+    if mask_size != stored:
+        raise _other_size("it has", mask_size, stored)
     if read_orientation(mask) != UPRIGHT:
         raise ImageError("it has an EXIF orientation of its own")
     if form.is_kept(stored):
@@ -164,7 +169,9 @@ def _fit_mask(mask: Buffer, stored: tuple[int, int], form: ImageForm) -> Buffer:
 def _other_size(subject: str, size: Sequence[int], stored: tuple[int, int]) -> ImageError:
     """The fault of boxes or a mask that are of another size than the image."""
     width, height = size
-    problem = f"{subject} {width} x {height} pixels, the image has {stored[0]} x {stored[1]}"
+    stored_width, stored_height = stored
+    image_size = f"the image has {stored_width} x {stored_height}"
+    problem = f"{subject} {width} x {height} pixels, {image_size}"
     if (height, width) == stored:
         problem += ": its EXIF orientation may have been applied to one of them"
     return ImageError(problem)

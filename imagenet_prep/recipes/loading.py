@@ -68,9 +68,11 @@ def load(  # noqa: PLR0913 - settings of a call, by keyword
     file = recipe if isinstance(recipe, RecipeFile) else read(recipe)
     on_damaged = on_damaged or file.recipe.on_damaged
     if records is not None:
-        records = records.at(replace(records.layout, set_name=rules.prefix_of(file)[1]))
+        _, prefix = rules.prefix_of(file)
+        records = records.at(replace(records.layout, set_name=prefix))
     folder = data_root(file, local_path(root) if root else None)
-    (progress or Silent()).note(f"listing the files of {file.path}")
+    progress = progress or Silent()
+    progress.note(f"listing the files of {file.path}")
     layout = records.layout if records else None
     inputs = find_inputs(file, folder, engine, layout=layout, is_raw=root is not None)
     content = decide_content(file, inputs.listing)
@@ -129,10 +131,10 @@ def _annotated(
     else:
         annotations = annotate(file.recipe, listing, roots)
     shared.number_boxes(file, annotations)
-    if inputs.divided and len(annotations.listing) < len(listing):
-        raise file.fault(
-            (key,), "images would be skipped", "expected manifests of annotated images alone"
-        )
+    skips_images = len(annotations.listing) < len(listing)
+    if inputs.divided and skips_images:
+        expected = "expected manifests of annotated images alone"
+        raise file.fault((key,), "images would be skipped", expected)
     return annotations
 
 
@@ -140,7 +142,9 @@ def _key_of_annotations(file: RecipeFile) -> str:
     """The key of a recipe that has the annotations: that of the source, if its rows have them."""
     if file.recipe.boxes:
         return "boxes"
-    return "mask" if file.recipe.mask else "source"
+    if file.recipe.mask:
+        return "mask"
+    return "source"
 
 
 def _refuse_beside_marks(file: RecipeFile) -> None:
@@ -149,18 +153,10 @@ def _refuse_beside_marks(file: RecipeFile) -> None:
     """
     boxes = file.value.get("boxes", {})
     if file.recipe.record == "inception":
-        raise file.fault(
-            ("record",),
-            "the rows have boxes or masks",
-            "expected no `record`: Inception's have no place",
-        )
-    for key, is_wrong in (
-        ("mask", file.recipe.mask),
-        ("boxes", boxes.keys() - {"names", "first_label"}),
-    ):
+        expected = "expected no `record`: Inception's have no place"
+        raise file.fault(("record",), "the rows have boxes or masks", expected)
+    has_other_boxes = boxes.keys() - {"names", "first_label"}
+    for key, is_wrong in (("mask", file.recipe.mask), ("boxes", has_other_boxes)):
         if is_wrong:
-            raise file.fault(
-                (key,),
-                "the rows of the source have boxes or masks already",
-                "expected one of the two",
-            )
+            problem = "the rows of the source have boxes or masks already"
+            raise file.fault((key,), problem, "expected one of the two")

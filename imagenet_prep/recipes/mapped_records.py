@@ -37,10 +37,9 @@ _SIDES = ("height", "width", "depth")
 
 _LONG = 4096  # bytes that are not worth a copy
 _FLOATS = b"\x12"  # the tag of a float list, where SplitEntry's default is that of a byte string
-_FEW = frozenset(("label", "class", "text", "split", "height", "width", "depth", "channels"))
-_FEW |= frozenset(
-    ("colorspace", "format", "dtype", "shape")
-)  # columns of which many records have the same value
+_FEW = {"label", "class", "text", "split", "height", "width", "depth", "channels"}
+_FEW |= {"colorspace", "format", "dtype", "shape"}
+"""Columns of which many records have the same value."""
 
 
 class MappedRecorder(Recorder, frozen=True):
@@ -78,7 +77,8 @@ class MappedRecorder(Recorder, frozen=True):
         """The Example of all features, in canonical encoding."""
         repair = warning = ""
         if self.content == "image":
-            image = self._image(arrays.png_of(data) if is_npy(data) else data)
+            encoded = arrays.png_of(data) if is_npy(data) else data
+            image = self._image(encoded)
             columns, repair, warning = image.columns, image.repair, image.warning
             if is_annotated(item):
                 item = follow(item, data, image.form, self.masks)
@@ -93,7 +93,8 @@ class MappedRecorder(Recorder, frozen=True):
             elif not mapped.optional:
                 raise ImageError(f"it has no {mapped.column}")
         total = sum(map(len, entries))
-        return Recorded(_joined([b"\x0a" + varint(total), *entries]), repair, warning)
+        head = b"\x0a" + varint(total)
+        return Recorded(_joined([head, *entries]), repair, warning)
 
     def _image(self, data: Buffer) -> RecordedImage:
         """The image of a file as the record has it.
@@ -101,10 +102,13 @@ class MappedRecorder(Recorder, frozen=True):
         JPEGs as in ImageNet's records; PNGs are kept unless everything is encoded again, with
         ``keep`` all formats are.
         """
-        if self.keep or (self.how is None and format_of(data) == "PNG"):
+        if self.keep:
+            return self._kept(data)
+        if self.how is None and format_of(data) == "PNG":
             return self._kept(data)
         image = prepare(data, self.check, self.how, upright=self.upright)
-        if self.how is not None and image.repair == "png" and not image.lost:
+        is_from_png = image.repair == "png" and not image.lost
+        if self.how is not None and is_from_png:
             image = replace(image, repair="")  # a JPEG is what was asked for
         form = ImageForm(image.width, image.height, image.orientation)
         channels = jpeg.read_header(image.encoded).components
@@ -145,15 +149,21 @@ class MappedRecorder(Recorder, frozen=True):
 
     def _item_columns(self, item: Item) -> dict[str, Any]:
         """The columns of an item that are not those of its content."""
-        name, label = item.filename, item.label
+        path = item.filename
+        _, _, file_name = path.rpartition("/")
+        number = class_name = text = None
+        if item.label:
+            class_name, text = item.wnid, item.text
+            if self.numbers:
+                number = self.numbers[item.label - 1]
         return {
             **item.columns,
-            "path": name,
-            "filename": name.rpartition("/")[2],
+            "path": path,
+            "filename": file_name,
             "split": self.split,
-            "label": self.numbers[label - 1] if label and self.numbers else None,
-            "class": item.wnid if label else None,
-            "text": item.text if label else None,
+            "label": number,
+            "class": class_name,
+            "text": text,
         }
 
 
@@ -203,7 +213,8 @@ def _append(entries: list[Buffer], mapped: Mapped, value: Any) -> None:
     if mapped.column == "values":
         _append_values(entries, mapped, value)
     elif isinstance(value, (bytes, memoryview)):
-        entries += (_split_entry(mapped.feature, b"\x0a").head(len(value)), value)
+        head = _split_entry(mapped.feature, b"\x0a").head(len(value))
+        entries += (head, value)
     elif mapped.column in _FEW:
         entries.append(_common_entry(mapped.feature, mapped.kind, value))
     else:
@@ -215,16 +226,20 @@ def _append_values(entries: list[Buffer], mapped: Mapped, array: np.ndarray[Any,
     if mapped.kind == "float":
         packed = arrays.float_bytes(array)
         if packed:
-            entries += (_split_entry(mapped.feature, _FLOATS).head(len(packed)), packed)
+            head = _split_entry(mapped.feature, _FLOATS).head(len(packed))
+            entries += (head, packed)
         else:
             entries.append(encode_entry(mapped.feature, FloatList(())))
         return
     if array.dtype.kind == "f":
         raise arrays.ArrayError(f"it holds {array.dtype}: its values are not int64")
-    if array.dtype.name == "uint64" and array.size and int(array.max()) >> 63:
-        raise arrays.ArrayError(f"it holds {int(array.max())}: expected at most 2**63 - 1")
-    numbers = tuple(map(int, array.reshape(-1).tolist()))
-    entries.append(encode_entry(mapped.feature, Int64List(numbers)))
+    if array.dtype.name == "uint64" and array.size:
+        largest = int(array.max())
+        if largest >> 63:
+            raise arrays.ArrayError(f"it holds {largest}: expected at most 2**63 - 1")
+    numbers = map(int, array.reshape(-1).tolist())
+    entry = encode_entry(mapped.feature, Int64List(tuple(numbers)))
+    entries.append(entry)
 
 
 _split_entry = functools.lru_cache(maxsize=256)(SplitEntry)

@@ -151,5 +151,5 @@ _CUTS: tuple[tuple[_Change, _Change], ...] = (
 )
 """What is done with the names of files, and with paths, in turn until any file matches."""
 
-_SPELLINGS: tuple[_Change, ...] = (_as_is, _folded)
+_SPELLINGS: tuple[_Change, ...] = (str, _folded)
 """The same for the letters of both."""

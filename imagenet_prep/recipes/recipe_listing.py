@@ -43,13 +43,14 @@ class RecipeListing(Struct, frozen=True):
         """Complete if the recipe gives the number of images of all splits; see RawListing."""
         if self.depth == "quick":
             return (), ReasonedLevel("complete", "")
-        images = sum(len(split.catalog) for split in self.splits)
-        sound = f"all {number_of(images, 'image')} listed are sound."
+        image_count = sum(len(split.catalog) for split in self.splits)
+        images = number_of(image_count, "image")
+        sound = f"all {images} listed are sound."
         if self.depth == "full":
-            return (), ReasonedLevel(
-                "as listed", f"{sound} They were not decoded: --depth decode finds damage inside."
-            )
-        if all(split.expected is not None for split in self.splits) or "images" in self.expected:
+            reason = f"{sound} They were not decoded: --depth decode finds damage inside."
+            return (), ReasonedLevel("as listed", reason)
+        is_known_by_split = all(split.expected is not None for split in self.splits)
+        if is_known_by_split or "images" in self.expected:
             return (), ReasonedLevel("complete", f"{sound} Their number is that of the recipe.")
         unknown = (
             f'How many "{self.dataset}" should have is not known: '
@@ -66,20 +67,17 @@ def list_recipe(
     Raises:
         UsageError: the recipe is wrong.
     """
-    name = PurePosixPath(shown_name(file.path)).stem
+    path = PurePosixPath(shown_name(file.path))
+    name = path.stem
     with collecting() as obstacles:
         try:
             dataset = load(file, root, engine, progress=progress)
         except InputError as error:
             refuse(error, subject=file.path.name)
-            return RecipeListing(
-                name, (), tuple(obstacles.listed(file.path.name)), depth or "decode"
-            )
-    notes = (
-        *dataset.notes,
-        *class_notes(dataset.classes.names, dataset.classes.numbers),
-        *dataset.warnings,
-    )
+            problems = tuple(obstacles.listed(file.path.name))
+            return RecipeListing(name, (), problems, depth or "decode")
+    notes_on_classes = class_notes(dataset.classes.names, dataset.classes.numbers)
+    notes = (*dataset.notes, *notes_on_classes, *dataset.warnings)
     splits = tuple(_raw_split(split, dataset, depth) for split in dataset.splits)
     problems = tuple(obstacles.listed(file.path.name))
     depth = depth or _depth_of(splits)
@@ -88,7 +86,9 @@ def list_recipe(
 
 def _depth_of(splits: Sequence[RawSplit]) -> Depth:
     """The depth of the recipe's own checks."""
-    return "full" if any(split.recorder.check == "header" for split in splits) else "decode"
+    if any(split.recorder.check == "header" for split in splits):
+        return "full"
+    return "decode"
 
 
 def _raw_split(split: SplitPlan, dataset: RecipeDataset, depth: Depth | None) -> RawSplit:
@@ -97,8 +97,10 @@ def _raw_split(split: SplitPlan, dataset: RecipeDataset, depth: Depth | None) ->
     expected = total.get("images") if isinstance(total, Mapping) else None
     if len(dataset.splits) == 1 and expected is None:
         expected = dataset.expected.get("images")
-    recorder = check_as(split.recorder, _check_of(split.recorder, depth))
-    return RawSplit(split.prefix, shown_name(split.origin), split.catalog, recorder, expected)
+    check = _check_of(split.recorder, depth)
+    recorder = check_as(split.recorder, check)
+    origin = shown_name(split.origin)
+    return RawSplit(split.prefix, origin, split.catalog, recorder, expected)
 
 
 def _check_of(recorder: Recorder, depth: Depth | None) -> Check:
@@ -108,4 +110,6 @@ def _check_of(recorder: Recorder, depth: Depth | None) -> Check:
     if depth == "full":
         return "header"
     is_decoded = depth == "decode" or recorder.how is not None
-    return "decode" if is_decoded and recorder.check == "header" else recorder.check
+    if is_decoded and recorder.check == "header":
+        return "decode"
+    return recorder.check

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,12 @@ from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.escaping import OptionValues, command, mention
 from imagenet_prep.hints import Hint
 from imagenet_prep.model import Engine, OnDamaged, Problem, Progress, State
+from imagenet_prep.recipes.set_totals import (
+    base_split,
+    count_set_aside,
+    split_problems,
+    wrong_totals,
+)
 from imagenet_prep.state.manifest import (
     RECIPE,
     Manifest,
@@ -30,7 +36,7 @@ from imagenet_prep.state.manifest import (
 from imagenet_prep.state.numbering import box_classes
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.files import kind_of
-from imagenet_prep.storage.layout import Layout, grown_from, split_of
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none, locate
 from imagenet_prep.text import number_of
 
@@ -182,18 +188,18 @@ class RecipeSet(CheckedDataset):
         manifest = inventory.manifest
         problems: list[Problem] = []
         for split in self.splits:
-            problems += _split_problems(split, inventory, checked)
+            problems += split_problems(split, inventory, checked)
         labels = defaultdict[str, set[int]](set)
         for split in self.splits:
-            labels[_first_split(split)] |= checked.labels[split]
+            labels[base_split(split)] |= checked.labels[split]
         if manifest is None:
             return SetFindings(tuple(problems), (), flavour="recipe")
         if not problems:
-            images = _count_set_aside(inventory)  # `expected` counts listed files
+            images = count_set_aside(inventory)  # `expected` counts listed files
             for split in self.splits:
-                images[_first_split(split)] += manifest.totals[split].images
+                images[base_split(split)] += manifest.totals[split].images
             expected = manifest.settings.get("expected", {})
-            problems += _wrong_totals(expected, images, labels)
+            problems += wrong_totals(expected, images, labels)
         class_names: dict[str, list[str]] = {}
         for split, split_labels in labels.items():
             class_names[split] = [f"label {label}" for label in sorted(split_labels)]
@@ -215,7 +221,7 @@ class RecipeSet(CheckedDataset):
 
         records = sum(total.records or 0 for total in totals)
         is_known = self._expects_all_images()
-        set_aside = _count_set_aside(inventory).total()
+        set_aside = count_set_aside(inventory).total()
         listed_images = records + set_aside
         if set_aside and is_known:
             counts = f"{records:,} in records, {set_aside:,} set aside as damaged"
@@ -242,8 +248,8 @@ class RecipeSet(CheckedDataset):
         for name, totals in expected.items():
             if isinstance(totals, dict) and "images" in totals:
                 splits_with_number.add(name)
-        first_splits = set(map(_first_split, self.splits))
-        return first_splits == splits_with_number
+        base_splits = set(map(base_split, self.splits))
+        return base_splits == splits_with_number
 
     # making them ----------------------------------------------------------------------------------
 
@@ -402,35 +408,6 @@ class RecipeSet(CheckedDataset):
         return command("convert", data_dir, tuple(options))
 
 
-def _split_problems(split: str, inventory: Inventory, checked: Checked) -> list[Problem]:
-    """The problems of the shards of a split; if there are none, those of its totals."""
-    from imagenet_prep.checks.checked_shards import check_totals
-
-    manifest = inventory.manifest
-    shards = inventory.of(split)
-    reports = checked.of(shards)
-    problems = [problem for report in reports for problem in report.problems]
-    is_whole = not problems and len(reports) == len(shards)
-    if manifest and is_whole and split in manifest.totals:
-        label_count = len(checked.labels[split])
-        problems += check_totals(split, reports, label_count, manifest, counts_alone=True)
-    return problems
-
-
-def _wrong_totals(
-    expected: Mapping[str, Any], images: Mapping[str, int], labels: Mapping[str, set[int]]
-) -> Iterator[Problem]:
-    """The totals that are not those that the recipe expects."""
-    from imagenet_prep.recipes.rules import kind_of_total, totals_in
-
-    for split, name, count, actual in totals_in(expected, images, labels):
-        is_counted = actual or name == "images"  # labels under other names are not counted
-        if actual != count and is_counted:
-            kind = kind_of_total(name, count, actual)
-            message = f"expected {count:,} {name}, got {actual:,}"
-            yield Problem(kind, split or name, message, _REMEDY)
-
-
 def _of_the_call(options: MakingOptions, file: RecipeFile) -> OptionValues:
     """The options of convert that the recipe does not say."""
     chosen: list[tuple[str, Any]] = []
@@ -441,22 +418,6 @@ def _of_the_call(options: MakingOptions, file: RecipeFile) -> OptionValues:
     return tuple(chosen)
 
 
-def _count_set_aside(inventory: Inventory) -> Counter[str]:
-    """How many damaged images each split leaves out."""
-    counts = Counter[str]()
-    for name, info in inventory.infos.items():
-        split = _first_split(split_of(name))
-        counts[split] += len(info.set_aside)
-    return counts
-
-
-def _first_split(name: str) -> str:
-    """The split that a growth is of; a split itself."""
-    split, _ = grown_from(name)
-    return split
-
-
-_REMEDY = "get the missing images and make the set again, or correct `expected` in the recipe"
 _READING = ("read_order", "memory")
 
 

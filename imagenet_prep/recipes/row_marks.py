@@ -4,7 +4,6 @@ by the names of the images -> objects of records.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,8 @@ from msgspec import Struct
 
 from imagenet_prep.recipes.box_files import BoxFile, Marked
 from imagenet_prep.recipes.box_policy import NO_PIXELS, Size, fault
-from imagenet_prep.recipes.row_source import RowImage, RowObject
+from imagenet_prep.recipes.row_objects import RowObject
+from imagenet_prep.recipes.row_source import RowImage
 from imagenet_prep.sources.names import name_of
 from imagenet_prep.storage.files import kind_of
 from imagenet_prep.text import listed
@@ -55,9 +55,9 @@ class RowMarks(Struct, frozen=True):
             InputError: boxes are relative, an image has another size, or classes are texts and
                 numbers.
         """
-        objects = list(
-            itertools.chain.from_iterable(image.objects for image in self.images.values())
-        )
+        objects: list[tuple[RowObject, str]] = []
+        for image_of_row in self.images.values():
+            objects += image_of_row.objects
         _refuse_relative(objects)
         class_names = classes or self.class_names
         is_numbered = _are_numbers(objects)
@@ -83,11 +83,8 @@ class RowMarks(Struct, frozen=True):
 def _refuse_other_size(image: RowImage, size: Size) -> None:
     """Raise InputError if the row of an image has another size."""
     if image.size not in (None, size):
-        raise fault(
-            image.where,
-            f"a size of {_shown(image.size)}",
-            f"expected {_shown(size)}, as the image has",
-        )
+        problem = f"a size of {_shown(image.size)}"
+        raise fault(image.where, problem, f"expected {_shown(size)}, as the image has")
 
 
 def _add_objects(
@@ -111,19 +108,20 @@ def join_marks(parts: Sequence[RowMarks]) -> RowMarks:
     part_of_names = {tuple(part.class_names): part for part in parts if part.images}
     if len(part_of_names) > 1:
         all_names = "; ".join(listed(class_names) or "no names" for class_names in part_of_names)
+        problem = f"boxes of other classes elsewhere: {all_names}"
         first_part = next(iter(part_of_names.values()))
         first_image = next(iter(first_part.images.values()))
-        raise fault(
-            first_image.where,
-            f"boxes of other classes elsewhere: {all_names}",
-            "expected the same classes in all files",
-        )
+        raise fault(first_image.where, problem, "expected the same classes in all files")
     images = {name: image for part in parts for name, image in part.images.items()}
-    return RowMarks(images, class_names=next(iter(part_of_names), ()))
+    class_names = next(iter(part_of_names), ())
+    return RowMarks(images, class_names=class_names)
 
 
 def _shown(size: Size | None) -> str:
-    return f"{size[0]} x {size[1]}" if size else "nothing"
+    if size is None:
+        return "nothing"
+    width, height = size
+    return f"{width} x {height}"
 
 
 def _class_columns(
@@ -134,9 +132,8 @@ def _class_columns(
         return {"text": str(label)}
     number = int(label)
     if names and number >= len(names):
-        raise fault(
-            place, f"class {number}", f"expected 0 to {len(names) - 1}, the classes of `names`"
-        )
+        expected = f"expected 0 to {len(names) - 1}, the classes of `names`"
+        raise fault(place, f"class {number}", expected)
     name = names[number] if names else str(number)
     file.classes[number] = name
     return {"text": name, "label": number}
@@ -150,11 +147,8 @@ def _are_numbers(objects: Sequence[tuple[RowObject, str]]) -> bool:
     are_numbers = isinstance(first_shape.label, int)
     for shape, place in objects:
         if isinstance(shape.label, int) != are_numbers:
-            raise fault(
-                place,
-                "the class of a box is of another type than those before",
-                "expected texts, or numbers",
-            )
+            problem = "the class of a box is of another type than those before"
+            raise fault(place, problem, "expected texts, or numbers")
     return are_numbers
 
 
@@ -162,16 +156,13 @@ def _refuse_relative(objects: Sequence[tuple[RowObject, str]]) -> None:
     """Raise InputError if no box of all is as large as a pixel:
     they are relative to their images.
     """
-    if objects and all(max(map(abs, shape.corners)) < NO_PIXELS for shape, _ in objects):
+    are_relative = all(max(map(abs, shape.corners)) < NO_PIXELS for shape, _ in objects)
+    if objects and are_relative:
         shape, place = objects[0]
-        corners = ", ".join(f"{value:g}" for value in shape.corners)
+        corners = ", ".join(f"{corner:g}" for corner in shape.corners)
+        problem = f"a box from {corners}, and no box of all rows is larger"
         hint = "multiply them by the image's width and height"
-        raise fault(
-            place,
-            f"a box from {corners}, and no box of all rows is larger",
-            "expected pixels",
-            hint,
-        )
+        raise fault(place, problem, "expected pixels", hint)
 
 
 def find_masks(
@@ -192,14 +183,12 @@ def find_masks(
         return {}
     for image in images.values():
         if image.mask is None:
-            raise fault(
-                image.where,
-                f"{image.file_name} has no mask",
-                f"expected one in every row: {mask_count:,} have one",
-            )
+            expected = f"expected one in every row: {mask_count:,} have one"
+            raise fault(image.where, f"{image.file_name} has no mask", expected)
     paths: dict[str, Path] = {}
     for name, image in images.items():
-        path = Path(name_of(path_of(image, str(image.mask))))
+        text = path_of(image, str(image.mask))
+        path = Path(name_of(text))
         _check_mask(path, image, root)
         paths[name] = path
     return paths
@@ -208,16 +197,10 @@ def find_masks(
 def _check_mask(path: Path, image: RowImage, root: Path) -> None:
     """Raise InputError unless a mask is a PNG below the folder of the data."""
     if not path.is_relative_to(root):
-        raise fault(
-            image.where,
-            f"the mask {path} is outside of the data",
-            f"expected a path below {root}",
-        )
+        problem = f"the mask {path} is outside of the data"
+        raise fault(image.where, problem, f"expected a path below {root}")
     if kind_of(path) != "file":
         raise fault(image.where, f"the mask {path} is not there", "expected a PNG file")
     if not path.name.lower().endswith(".png"):
-        raise fault(
-            image.where,
-            f"the mask {image.mask} is not a PNG",
-            "expected the numbers of classes in a PNG",
-        )
+        problem = f"the mask {image.mask} is not a PNG"
+        raise fault(image.where, problem, "expected the numbers of classes in a PNG")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from imagenet_prep.images import ending_of
 from imagenet_prep.recipes.joined_samples import Samples, usual_label
 from imagenet_prep.recipes.row_marks import RowMarks
-from imagenet_prep.recipes.row_source import RowImage, read_objects
+from imagenet_prep.recipes.row_objects import read_objects
+from imagenet_prep.recipes.row_source import RowImage
 from imagenet_prep.recipes.sample_columns import columns_of
 from imagenet_prep.sources.catalog import CatalogBuilder
 from imagenet_prep.sources.names import shown_name

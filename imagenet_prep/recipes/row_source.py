@@ -8,8 +8,6 @@ and objects with bbox and categories.
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,9 +15,16 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from imagenet_prep.recipes.box_policy import Corners, Size, corners_of_size, fault
+from imagenet_prep.recipes.box_policy import Size, fault
 from imagenet_prep.recipes.labels_file import LabelTable
-from imagenet_prep.text import listed
+from imagenet_prep.recipes.row_objects import (
+    RowObject,
+    first_of,
+    read_class,
+    read_number,
+    read_objects,
+    shown_cell,
+)
 from imagenet_prep.tfrecord.inception import EDGES
 
 FILES = ("file_name", "image_file_name", "filename", "path", "file", "image")
@@ -29,8 +34,6 @@ MASKS = ("mask", "mask_file_name")
 BOX_CLASSES = ("class", "category")
 """The columns of the class of a box, where a row is a box."""
 
-_BBOXES = ("bbox", "bboxes")
-_CATEGORIES = ("categories", "category")
 
 _WHOLE = re.compile(r"0|[1-9]\d{0,17}", re.ASCII)
 
@@ -51,13 +54,6 @@ class TableRow(NamedTuple):
     folder: str
     split: str = ""
     archive: Path | None = None
-
-
-class RowObject(NamedTuple):
-    """An object as a row has it: its class, a text or a number, and its corners in pixels."""
-
-    label: str | int
-    corners: Corners
 
 
 class RowImage(Struct):
@@ -233,14 +229,14 @@ def find_roles(
     box_class = _box_class_column(columns, place)
     if label is None:
         usual_names = ("label", "class") if box_class is None else ("label",)
-        label = _first_of(usual_names, columns)
+        label = first_of(usual_names, columns)
     image_column = image or _image_column(columns, place)
     return ColumnRoles.of(
         image=image_column,
         label=label or None,  # type: ignore[arg-type]
-        split=_first_of(("split",), columns),
-        mask=_first_of(MASKS, columns),
-        objects=_first_of(("objects",), columns),
+        split=first_of(("split",), columns),
+        mask=first_of(MASKS, columns),
+        objects=first_of(("objects",), columns),
         box_class=box_class,
     )
 
@@ -258,21 +254,16 @@ def _box_class_column(columns: Mapping[str, Any], place: str) -> str | None:
         problem = f"columns {', '.join(corners)} alone"
         expected = f"expected all of {', '.join(EDGES)}, or none"
         raise fault(place, problem, expected)
-    box_class = _first_of(BOX_CLASSES, columns)
+    box_class = first_of(BOX_CLASSES, columns)
     if box_class is None:
         expected = "expected a column class with the class of each box"
         raise fault(place, "boxes without a class", expected)
     return box_class
 
 
-def _first_of(names: Sequence[str], columns: Mapping[str, Any]) -> str | None:
-    """The first of these names that is a column."""
-    return next((name for name in names if name in columns), None)
-
-
 def _image_column(columns: Mapping[str, Any], place: str) -> str:
     """The column that names the images, by its usual names; raises InputError if there is none."""
-    column = _first_of(FILES, columns)
+    column = first_of(FILES, columns)
     if column is not None:
         return column
     file_names = [name for name in columns if name.endswith("_file_name") and name not in MASKS]
@@ -341,13 +332,8 @@ def _text(value: Any, place: str, name: str | None, expected: str) -> str | None
     if value is None or value == "":
         return None
     if not isinstance(value, str):
-        raise fault(place, f"{name} is {_shown(value)}", expected)
+        raise fault(place, f"{name} is {shown_cell(value)}", expected)
     return value
-
-
-def _shown(value: Any) -> str:
-    beginning = str(value)[:60]
-    return f"{beginning!r} ({type(value).__name__})"
 
 
 def _size_of(values: Mapping[str, Any], place: str) -> Size | None:
@@ -356,25 +342,11 @@ def _size_of(values: Mapping[str, Any], place: str) -> Size | None:
     height_cell = values.get("height")
     if width_cell is None or height_cell is None:
         return None
-    width = _number(width_cell, place, "width")
-    height = _number(height_cell, place, "height")
+    width = read_number(width_cell, place, "width")
+    height = read_number(height_cell, place, "height")
     if min(width, height) < 1:
         raise fault(place, f"a size of {width:g} x {height:g}", "expected pixels")
     return int(width), int(height)
-
-
-def _number(value: Any, place: str, name: str) -> float:
-    """A finite number; the cells of a CSV are texts."""
-    number: float = value
-    if isinstance(value, str):
-        try:
-            number = float(value)
-        except ValueError:
-            number = math.nan
-    is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
-    if not is_number or not math.isfinite(number):
-        raise fault(place, f"{name} is {_shown(value)}", "expected a finite number")
-    return number
 
 
 def _box_of(values: Mapping[str, Any], roles: ColumnRoles, place: str) -> list[RowObject]:
@@ -387,73 +359,7 @@ def _box_of(values: Mapping[str, Any], roles: ColumnRoles, place: str) -> list[R
         expected = "expected four corners and a class, or five empty cells: no box"
         raise fault(place, "an empty cell", expected)
     xmin, ymin, xmax, ymax = (
-        _number(edge, place, name) for edge, name in zip(edges, EDGES, strict=True)
+        read_number(edge, place, name) for edge, name in zip(edges, EDGES, strict=True)
     )
-    class_of_box = _class_of(label, place)
+    class_of_box = read_class(label, place)
     return [RowObject(class_of_box, (xmin, ymin, xmax, ymax))]
-
-
-def _class_of(value: Any, place: str) -> str | int:
-    """The class of a box: a text or a number from 0; raises InputError for another value."""
-    if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
-        problem = f"the class of a box is {_shown(value)}"
-        raise fault(place, problem, "expected a text or a whole number")
-    if isinstance(value, int) and not 0 <= value < 1 << 62:
-        raise fault(place, f"the class of a box is {value}", "expected 0 or more")
-    return value
-
-
-def read_objects(value: Any, place: str) -> list[RowObject]:
-    """The objects of a row: lists of boxes and of classes, or a list of objects;
-    a CSV has them as JSON.
-    """
-    if value is None:
-        return []
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError) as error:
-            problem = f"objects is not JSON: {error}"
-            raise fault(place, problem, '{"bbox": [[x, y, width, height]], ...}') from error
-    if isinstance(value, list):
-        value = _as_lists(value, place)
-    expected = "expected {bbox: [[x, y, width, height], ...], categories: [...]}"
-    if not isinstance(value, dict):
-        raise fault(place, f"objects is {_shown(value)}", expected)
-    boxes = _value_at(_BBOXES, value)
-    labels = _value_at(_CATEGORIES, value)
-    if not isinstance(boxes, list) or not isinstance(labels, list):
-        keys = listed(map(str, value)) or "nothing"
-        raise fault(place, f"objects has {keys}", expected)
-    if len(boxes) != len(labels):
-        problem = f"{len(boxes):,} boxes and {len(labels):,} classes"
-        raise fault(place, problem, "expected one class for each box")
-    return [_object_of(box, label, place) for box, label in zip(boxes, labels, strict=True)]
-
-
-def _value_at(names: Sequence[str], mapping: Mapping[str, Any]) -> Any:
-    """The value at the first of these names that is a key; None if none is."""
-    name = _first_of(names, mapping)
-    return mapping.get(name or "")
-
-
-def _as_lists(objects: list[Any], place: str) -> dict[str, list[Any]]:
-    """A list of objects as lists of their values."""
-    boxes: list[Any] = []
-    labels: list[Any] = []
-    for shape in objects:
-        if not isinstance(shape, dict):
-            expected = "expected {bbox: [x, y, width, height], category: ...}"
-            raise fault(place, f"an object is {_shown(shape)}", expected)
-        boxes.append(_value_at(_BBOXES, shape))
-        labels.append(_value_at(_CATEGORIES, shape))
-    return {"bbox": boxes, "category": labels}
-
-
-def _object_of(box: Any, label: Any, place: str) -> RowObject:
-    """An object of x, y, width and height in pixels."""
-    if not isinstance(box, list) or len(box) != len(EDGES):
-        raise fault(place, f"a bbox of {_shown(box)}", "expected x, y, width, height in pixels")
-    x, y, width, height = (_number(number, place, "bbox") for number in box)
-    class_of_box = _class_of(label, place)
-    return RowObject(class_of_box, corners_of_size(x, y, width, height))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,9 +49,12 @@ def read_tables(source: Source, groups: Mapping[str, Sequence[Path]]) -> Rows:
             rows += table_rows
     if not rows:
         raise InputError(f"{paths[0]} has no row", "expected a row for each image", CORRECT)
-    place = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+    first_path = paths[0]
+    place = str(first_path)
+    if len(paths) > 1:
+        place = f"{first_path} and {len(paths) - 1} more"
     roles = find_roles(names, place, source.image, source.label)
-    return gather(rows, roles, is_text=_is_text(paths[0]))
+    return gather(rows, roles, is_text=_is_text(first_path))
 
 
 def _is_text(path: Path) -> bool:
@@ -65,10 +68,11 @@ def _refuse_mixed_forms(paths: Sequence[Path]) -> None:
         if not is_table(path):
             expected = f"expected a name that ends in {', '.join(ENDINGS)}"
             raise InputError(f"{path} is no table by its name", expected, "rename it")
+    first_path = paths[0]
     for path in paths:
-        if _is_text(path) != _is_text(paths[0]):
+        if _is_text(path) != _is_text(first_path):
             raise InputError(
-                f"{paths[0]} and {path.name} have different forms",
+                f"{first_path} and {path.name} have different forms",
                 "expected CSV and TSV alone, or JSON lines and Parquet alone",
                 "write them in one form",
             )
@@ -78,20 +82,27 @@ def _read_table(path: Path, split: str) -> tuple[list[str], Iterator[TableRow]]:
     """The names of the columns of a table, and its rows."""
     if path.name.lower().endswith(PARQUET):
         return _parquet_rows(path, split)
+    content = read_plain(path)
+    form = form_of(path.name)
     try:
-        lines, columns = read_rows(read_plain(path), form_of(path.name))
+        lines, columns = read_rows(content, form)
     except LabelsFault as error:
-        raise fault(f"{path}, line {error.line}", error.reason) from error
+        place = f"{path}, line {error.line}"
+        raise fault(place, error.reason) from error
     return [*columns], _rows_of(path, split, "line", lines, columns)
 
 
 def _rows_of(
     path: Path, split: str, word: str, lines: Sequence[int], columns: Mapping[str, Sequence[Any]]
 ) -> Iterator[TableRow]:
-    values = zip(*columns.values(), strict=True) if columns else itertools.repeat((), len(lines))
-    folder, names = text_of(str(path.parent)), list(columns)
-    for line, row in zip(lines, values, strict=True):
-        yield TableRow(dict(zip(names, row, strict=True)), f"{path}, {word} {line}", folder, split)
+    cells_by_row: Iterable[tuple[Any, ...]] = itertools.repeat((), len(lines))
+    if columns:
+        cells_by_row = zip(*columns.values(), strict=True)
+    folder = text_of(str(path.parent))
+    names = list(columns)
+    for line, cells in zip(lines, cells_by_row, strict=True):
+        values = dict(zip(names, cells, strict=True))
+        yield TableRow(values, f"{path}, {word} {line}", folder, split)
 
 
 def column_names(path: Path) -> list[str]:
@@ -105,8 +116,11 @@ def column_names(path: Path) -> list[str]:
             head = file.readline(_LONGEST) + file.readline(_LONGEST)
         form = form_of(path.name)
         if form == "jsonl":
-            return [*read_rows(head.split(b"\n")[0], form)[1]]
-        return [name.strip() for name in next(csv_rows(head, form))[1]]
+            first_line, _, _ = head.partition(b"\n")
+            _, columns = read_rows(first_line, form)
+            return [*columns]
+        _, header = next(csv_rows(head, form))
+        return [name.strip() for name in header]
     return []
 
 
@@ -129,5 +143,6 @@ def _parquet_rows(path: Path, split: str) -> tuple[list[str], Iterator[TableRow]
         hint = f"write in the recipe: source: {{parquet: {path.name}}}"
         raise InputError(f"{path} holds images", "expected a table that names images", hint)
     columns = read_table(path)
-    count = len(next(iter(columns.values()), ()))
-    return [*columns], _rows_of(path, split, "row", range(1, count + 1), columns)
+    first_column: Sequence[Any] = next(iter(columns.values()), ())
+    numbers = range(1, len(first_column) + 1)
+    return [*columns], _rows_of(path, split, "row", numbers, columns)

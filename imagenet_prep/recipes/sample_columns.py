@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 def join_files(read_file: Callable[[Path], Samples], paths: Sequence[Path]) -> dict[str, Samples]:
     """The samples of all files, of no split."""
-    return {"": join_samples([read_file(path) for path in paths])}
+    parts = [read_file(path) for path in paths]
+    return {"": join_samples(parts)}
 
 
 def columns_of(samples: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
@@ -25,17 +26,22 @@ def columns_of(samples: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     A column of texts and whole numbers becomes texts.
     """
     names = dict.fromkeys(name for sample in samples for name in sample)
-    columns = {name: [sample.get(name) for sample in samples] for name in names}
-    for name, column in columns.items():
-        if {type(value) for value in column} >= {int, str}:
-            columns[name] = [None if value is None else str(value) for value in column]
+    columns: dict[str, list[Any]] = {}
+    for name in names:
+        column = [sample.get(name) for sample in samples]
+        types = set(map(type, column))
+        if types >= {int, str}:
+            column = [None if value is None else str(value) for value in column]
+        columns[name] = column
     return columns
 
 
 def samples_of_slices(path: Path, slices: Iterable[SlicedSample]) -> Samples:
     """Images that are slices of a file, each with its values."""
-    builder, stamp = CatalogBuilder(Archive(path)), path.stat().st_mtime_ns
-    folder = shown_name(path.parent if path.name == "data.mdb" else path)
+    builder = CatalogBuilder(Archive(path))
+    stamp = path.stat().st_mtime_ns
+    named_path = path.parent if path.name == "data.mdb" else path
+    folder = shown_name(named_path)
     names: list[str] = []
     samples: list[Mapping[str, Any]] = []
     for sample in slices:

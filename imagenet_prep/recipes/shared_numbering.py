@@ -167,7 +167,8 @@ class SharedNumbering(Struct, frozen=True):
             return
         labels = {name: label for label, name in boxes.items()}
         for label, name in self.known.boxes.items():
-            new_name, new_label = boxes.get(label, name), labels.get(name, label)
+            new_name = boxes.get(label, name)
+            new_label = labels.get(name, label)
             if new_name == name and new_label == label:
                 continue
             problem = f"{file.path}: boxes of {name} would have label {labels.get(name, 'none')}"
@@ -180,12 +181,15 @@ class SharedNumbering(Struct, frozen=True):
                     "give the categories of all files the same ids, or put this set elsewhere, "
                     "with --output"
                 )
-            raise InputError(problem, f"expected {label} for {name}, as in {self.known.name}", hint)
+            expected = f"expected {label} for {name}, as in {self.known.name}"
+            raise InputError(problem, expected, hint)
 
 
 def _are_numbered_by_files(keys: BoxKeys | None) -> bool:
     """Whether the files of annotations number the classes of boxes themselves."""
-    return keys is not None and keys.format != "" and load_format(keys.format).is_numbered
+    if keys is None or not keys.format:
+        return False
+    return load_format(keys.format).is_numbered
 
 
 class _NumberingCheck(Struct, frozen=True):
@@ -198,19 +202,21 @@ class _NumberingCheck(Struct, frozen=True):
 
     def refuse_difference(self) -> None:
         """Raise InputError for the first difference."""
-        numbering, classes = self.known.numbering, self.classes
+        classes = self.classes
+        numbering = self.known.numbering
         for name, text, number in zip(classes.names, classes.texts, classes.numbers, strict=True):
-            if numbering.names.get(number) == name or self._has_same_words(number, text):
+            has_same_name = numbering.names.get(number) == name
+            if has_same_name or self._has_same_words(number, text):
                 continue
             is_new = name not in numbering.labels and number not in numbering.names
             if not (is_new and self._may_have_more()):
                 self._refuse(name, number)
-        if classes.first_label != numbering.first_label:
-            raise InputError(
-                f"{self.file.path}: the first label is {classes.first_label}",
-                f"expected {numbering.first_label}, as in {self.known.name}",
-                f"write in the recipes of all sets: first_label: {numbering.first_label}",
-            )
+        first_label = numbering.first_label
+        if classes.first_label != first_label:
+            problem = f"{self.file.path}: the first label is {classes.first_label}"
+            expected = f"expected {first_label}, as in {self.known.name}"
+            hint = f"write in the recipes of all sets: first_label: {first_label}"
+            raise InputError(problem, expected, hint)
 
     def _may_have_more(self) -> bool:
         """Whether the set may have classes that DATA_DIR has not."""
@@ -224,19 +230,22 @@ class _NumberingCheck(Struct, frozen=True):
         """Whether DATA_DIR has these words, which are no number, for the class of this number."""
         if text == str(number):
             return False
-        name = self.known.numbering.names.get(number)
-        return name is not None and self.known.numbering.texts.get(name, name) == text
+        return self._text_of(number) == text
 
     def _text_of(self, number: int) -> str | None:
         """The words of a class that DATA_DIR has."""
-        name = self.known.numbering.names.get(number)
-        return None if name is None else self.known.numbering.texts.get(name, name)
+        numbering = self.known.numbering
+        name = numbering.names.get(number)
+        if name is None:
+            return None
+        return numbering.texts.get(name, name)
 
     def _refuse(self, name: str, number: int) -> None:
         """Raise the error for a class with another number, a number of another class,
         or a class that is not there.
         """
-        numbering, set_names = self.known.numbering, self.known.name
+        numbering = self.known.numbering
+        set_names = self.known.name
         has_own_numbers = self.file.recipe.classes is not None or self.classes.is_numbered
         if name in numbering.labels:
             problem = f"class {name} would have label {number}"
@@ -254,8 +263,9 @@ class _NumberingCheck(Struct, frozen=True):
         numbering = self.known.numbering
         names = sorted(numbering.labels, key=numbering.labels.__getitem__)
         names += [name for name in self.classes.names if name not in numbering.labels]
-        first_label = f" and first_label: {numbering.first_label}" if numbering.first_label else ""
-        declaration = f"write in the recipe classes: {_flow(names)}{first_label}"
+        declaration = f"write in the recipe classes: {_flow(names)}"
+        if numbering.first_label:
+            declaration += f" and first_label: {numbering.first_label}"
         return f"{declaration}; or put a set of other classes elsewhere, with --output"
 
 
@@ -287,8 +297,11 @@ def _renumbered(classes: Classes, numbering: Numbering) -> Classes:
 
 def _with_others(classes: Classes, numbering: Numbering) -> Classes:
     """The classes, then those without a file that are known."""
-    names, texts, numbers = list(classes.names), list(classes.texts), list(classes.numbers)
-    for name, number in sorted(numbering.labels.items(), key=lambda pair: pair[1]):
+    names = list(classes.names)
+    texts = list(classes.texts)
+    numbers = list(classes.numbers)
+    by_number = sorted(numbering.labels.items(), key=lambda pair: pair[1])
+    for name, number in by_number:
         if number not in classes.numbers:
             names.append(name)
             texts.append(numbering.texts.get(name, name))

@@ -31,8 +31,8 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Column, places_of
 from imagenet_prep.sources.slices import Buffer, Container, Row
 from imagenet_prep.storage.durable import write_all
-from imagenet_prep.storage.local import map_file
 from imagenet_prep.storage.location import AnyPath, local_path
+from imagenet_prep.storage.memory_maps import map_file
 from imagenet_prep.storage.refusals import space_errors, writing
 from imagenet_prep.storage.store import changed
 

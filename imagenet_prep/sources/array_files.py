@@ -27,8 +27,8 @@ from imagenet_prep.sources.array_formats import is_of_array_format, open_array_f
 from imagenet_prep.sources.pickles import LongValue, PickledArray, as_text, load_pickle
 from imagenet_prep.sources.slices import Buffer, Container, ReadOrder, Row
 from imagenet_prep.sources.stored_arrays import StoredArray, damage_named
-from imagenet_prep.storage.local import open_plain
 from imagenet_prep.storage.location import local_path
+from imagenet_prep.storage.memory_maps import open_plain
 
 _LARGEST_HEADER = 1 << 16  # bytes; NumPy refuses more than 10,000
 

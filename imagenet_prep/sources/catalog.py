@@ -233,9 +233,10 @@ class Catalog(Struct, eq=False):
         return self._item(number, name, label, boxes)
 
     def _item(self, number: int, name: str, label: int, boxes: tuple[Box, ...]) -> Item:
-        wnid = text = ""
         if label:
             wnid, text = self.classes[label]
+        else:
+            wnid = text = ""
         columns = {}
         if self.columns:
             columns = {column: values[number] for column, values in self.columns.items()}

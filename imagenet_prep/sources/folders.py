@@ -25,8 +25,8 @@ from imagenet_prep.sources.slices import Buffer, Container, ReadOrder, Row
 from imagenet_prep.sources.tars import in_order
 from imagenet_prep.storage.files import read_plain, scan
 from imagenet_prep.storage.layout import STATE_NAME
-from imagenet_prep.storage.local import open_plain
 from imagenet_prep.storage.location import AnyPath, local_path
+from imagenet_prep.storage.memory_maps import open_plain
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.storage.store import FolderEntry, changed
 

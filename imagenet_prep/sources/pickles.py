@@ -25,7 +25,7 @@ import numpy as np
 from msgspec import Struct
 
 from imagenet_prep.images.arrays import ArrayError
-from imagenet_prep.storage.local import open_plain
+from imagenet_prep.storage.memory_maps import open_plain
 
 _LONG = 1 << 16
 """Values of more bytes stay in the file."""

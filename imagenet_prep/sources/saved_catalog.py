@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,8 @@ from imagenet_prep.sources.names import Column, Names
 from imagenet_prep.sources.slices import Container, container_class
 from imagenet_prep.storage.durable import make_folder
 from imagenet_prep.storage.files import find_plain
-from imagenet_prep.storage.location import AnyPath, local_or_none, locate, open_store
-from imagenet_prep.storage.refusals import writing
+from imagenet_prep.storage.location import AnyPath, Sink, Store, local_or_none, locate, open_store
+from imagenet_prep.storage.refusals import GoneError, replaced_by_run, writing
 
 MOST_BYTES = 1 << 33
 """The largest catalog.json that is read; a billion rows have some 300 MB of checksums."""
@@ -119,16 +119,27 @@ class PackedCatalog(Struct, frozen=True):
         store = open_store(folder, unfinished)
         for name, array in self.arrays.items():
             file = array_file(name)
-            with writing(folder / file), store.create(file) as sink:
+            with _create(store, folder / file) as sink:
                 sink.write([array.data.cast("B")])
                 sink.commit()
         with writing(folder):
             store.sync()
-        with writing(folder / "catalog.json"), store.create("catalog.json") as sink:
+        with _create(store, folder / "catalog.json") as sink:
             sink.write([self.head])
             sink.seal()
             sink.commit()
             store.sync_names()
+
+
+@contextlib.contextmanager
+def _create(store: Store, path: AnyPath) -> Iterator[Sink]:
+    """A file to write; raises BusyError if another run removes it meanwhile."""
+    with writing(path):
+        try:
+            with store.create(path.name) as sink:
+                yield sink
+        except GoneError as error:
+            raise replaced_by_run(path, "there") from error
 
 
 def load_catalog(folder: AnyPath, digest: str, pieces: Sequence[range] | None = None) -> Catalog:

@@ -20,8 +20,8 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import mention
 from imagenet_prep.hints import Hint
 from imagenet_prep.storage.durable import write_all
-from imagenet_prep.storage.local import open_plain
 from imagenet_prep.storage.location import AnyPath, Location
+from imagenet_prep.storage.memory_maps import open_plain
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.storage.store import RangedView, changed
 

@@ -14,8 +14,8 @@ from imagenet_prep.sources.remarks import fault_of_name, refuse_twice
 from imagenet_prep.sources.slices import Buffer, Container, FileSlices, Row
 from imagenet_prep.sources.tar_members import WHOLE_COPY, Member
 from imagenet_prep.sources.zip_entries import CutZip, ZipFault, entry_at, iter_entries, read_entry
-from imagenet_prep.storage.local import map_file
 from imagenet_prep.storage.location import AnyPath, local_path
+from imagenet_prep.storage.memory_maps import map_file
 from imagenet_prep.text import size_text
 
 

@@ -80,7 +80,8 @@ def convert(
         refusal = f"{share}: the raw data of several ranks can't give its space to shards"
         raise UsageError(refusal, "expected --consume without --rank", "use only one of them")
     with contextlib.nullcontext() if share else hold(layout.lock_paths):
-        planned = _Conversion.plan_set(layout, engine, options, dataset, share, progress).joined()
+        planned = _Conversion.plan_set(layout, engine, options, dataset, share, progress)
+        planned = planned.joined()
         part = f"{share.name}-{run_name()}" if share else ""
         with Journal(layout.journal_path, part) as journal:
             conversion = planned.compare(journal)
@@ -115,7 +116,8 @@ def foresee(
         conversion = planned.compare(journal)
         shards = conversion.list_unfinished(journal)
     works = lay_out(conversion.splits, shards, layout, options)
-    return tuple(conversion.needs(works))
+    needs = conversion.needs(works)
+    return tuple(needs)
 
 
 class _Conversion(Struct, frozen=True):
@@ -169,9 +171,12 @@ class _Conversion(Struct, frozen=True):
         packed: dict[str, PackedCatalog] = {}
         plan = plan_on_disk
         if plan is None or planned_again is None:
-            packed = {split.catalog.split: PackedCatalog.pack(split.catalog) for split in splits}
+            for split in splits:
+                catalog = split.catalog
+                packed[catalog.split] = PackedCatalog.pack(catalog)
             plan = plan_of(planned, layout, plan_on_disk, packed)
-            splits = share.of_splits(splits) if share else splits
+            if share:
+                splits = share.of_splits(splits)
         refuse_lost(plan_on_disk, planned.splits, layout)
         if options.consume:
             check_consumable(planned.splits, layout)
@@ -247,7 +252,9 @@ class _Conversion(Struct, frozen=True):
         """The list of the shards to replace: the pending one, if it has them all."""
         if pending is not None and pending.shards.keys() >= set(replaced):
             return pending
-        return Replacement.plan(self.layout, replaced) if replaced else None
+        if not replaced:
+            return None
+        return Replacement.plan(self.layout, replaced)
 
     def _starts_generation(
         self, replacement: Replacement | None, pending: Replacement | None
@@ -264,22 +271,24 @@ class _Conversion(Struct, frozen=True):
         see datasets.identity.
         """
         layout, splits = self.layout, self.planned.splits
-        settle(layout, journal, set().union(*self.plan.fingerprints.values()))
+        plan_on_disk = self.plan_on_disk
+        fingerprints = set().union(*self.plan.fingerprints.values())
+        settle(layout, journal, fingerprints)
         changed: dict[str, str] = {}
-        if self.plan is self.plan_on_disk:
+        if self.plan is plan_on_disk:
             for name, fingerprint in self.plan.fingerprints_by_name().items():
                 info = journal.get(name)
                 if info is not None and info.fingerprint != fingerprint:
                     changed[name] = ""
         else:
-            may_be_copy = self.share is not None or bool(
-                self.plan_on_disk and were_copies(self.plan_on_disk)
-            )
+            is_rank = self.share is not None
+            may_be_copy = is_rank or bool(plan_on_disk and were_copies(plan_on_disk))
             changed = find_changed(
-                splits, self.plan_on_disk, layout, journal, self.engine, may_be_copy=may_be_copy
+                splits, plan_on_disk, layout, journal, self.engine, may_be_copy=may_be_copy
             )
-        gone = [split for split in splits if is_gone(split)]
-        waiting = {*map(plan_name, self.done.list_unfinished(gone, journal)), *changed}
+        gone_splits = [split for split in splits if is_gone(split)]
+        unfinished_shards = self.done.list_unfinished(gone_splits, journal)
+        waiting = {*map(plan_name, unfinished_shards), *changed}
         refuse_gone(splits, waiting, layout, consume=self.options.consume)
         return changed
 
@@ -293,7 +302,10 @@ class _Conversion(Struct, frozen=True):
         """The disk space that the works require."""
         if self.options.consume:
             return consuming_needs(works, self.layout, self.engine.workers)
-        return [need for work in works for need in work.needs(self.layout)]
+        needs: list[Need] = []
+        for work in works:
+            needs += work.needs(self.layout)
+        return needs
 
     @property
     def _may_consume(self) -> bool:
@@ -321,19 +333,22 @@ class _Conversion(Struct, frozen=True):
         todo = self.list_unfinished(journal)
         works = lay_out(self.splits, todo, layout, options)
         freed = freed_space(self.replacement, plan, layout, self.progress)
-        refuse_lack([*self.needs(works), *freed], may_consume=self._may_consume)
+        needs = [*self.needs(works), *freed]
+        refuse_lack(needs, may_consume=self._may_consume)
         self._claim.check()
         name = run_name()
         if self.share:
             name = f"rank-{plan.key}-{name}"
         with unfinished_of(layout, name) as run_layout:
-            samples = samples_by_shard(self._saving.save(todo, run_layout.partial_dir))
+            saved_samples = self._saving.save(todo, run_layout.partial_dir)
+            samples = samples_by_shard(saved_samples)
             if self.share is None or self.replacement:
                 remove_unfinished(layout, plan.key, run_layout.run)
             self._claim.check()
             remove_superseded(self.replacement, plan, layout, is_locked=self.share is None)
             if self.share:
-                save_bytes(layout.rank_path(journal.part), b"")
+                rank_path = layout.rank_path(journal.part)
+                save_bytes(rank_path, b"")
             if options.consume:
                 works = begin_consuming(works, layout, self.progress)
             is_rank = self.share is not None
@@ -357,8 +372,11 @@ class _Conversion(Struct, frozen=True):
             if outcome.info is not None and outcome.identity is not None:
                 self.done.seen[outcome.info.name] = outcome.identity
         self._raise_failures(made)
-        problems = [problem for outcome in made.outcomes for problem in outcome.problems]
-        refused_shards = sum(outcome.info is None for outcome in made.outcomes)
+        problems: list[Problem] = []
+        refused_shards = 0
+        for outcome in made.outcomes:
+            problems += outcome.problems
+            refused_shards += outcome.info is None
         if refused_shards:
             damaged = {problem.subject for problem in problems}
             forget_samples(self._claim, self.splits, damaged)
@@ -379,7 +397,8 @@ class _Conversion(Struct, frozen=True):
     def _remove_made(self, made: Made) -> None:
         for outcome in made.outcomes:
             if outcome.info is not None:
-                self.layout.shard_path(outcome.info.name).unlink(missing_ok=True)
+                path = self.layout.shard_path(outcome.info.name)
+                path.unlink(missing_ok=True)
 
     def make_lost(self, journal: Journal) -> tuple[list[ShardPlan], list[Problem]]:
         """Look at every shard once more, and make those again that vanished or changed during the
@@ -397,7 +416,8 @@ class _Conversion(Struct, frozen=True):
         for name in lost:
             self.done.seen.pop(name, None)
         plan_on_disk = self._claim.check() or self.plan
-        todo, problems = replace(self, replacement=None, plan_on_disk=plan_on_disk).make(journal)
+        again = replace(self, replacement=None, plan_on_disk=plan_on_disk)
+        todo, problems = again.make(journal)
         lost = find_lost(self.plan, self.layout, journal, self.done.seen)
         if lost:
             count = number_of(len(lost), "shard")
@@ -431,7 +451,8 @@ class _Conversion(Struct, frozen=True):
     @property
     def _saving(self) -> PlanSaving:
         """The plan with what must be durable before it."""
-        has_machines = self.share is not None or getattr(self.engine, "has_machines", False)
+        is_rank = self.share is not None
+        has_machines = is_rank or getattr(self.engine, "has_machines", False)
         return PlanSaving(self._claim, self.planned, self.packed, self.replacement, has_machines)
 
     # the result -----------------------------------------------------------------------------------
@@ -460,8 +481,9 @@ class _Conversion(Struct, frozen=True):
         """Say that shards which were done before are kept,
         if the user asks for a check of all pixels.
         """
-        is_strict = any(split.recorder.check == "strict" for split in self.splits)
-        check = "strict" if is_strict else self.options.check
+        check = self.options.check
+        if any(split.recorder.check == "strict" for split in self.splits):
+            check = "strict"
         if check not in ("strict", "decode"):
             return
         decode = command("verify", self.layout.data_dir, (("depth", "decode"),))

@@ -31,8 +31,10 @@ from imagenet_prep.tfrecord.content import Value, content_of
 from imagenet_prep.tfrecord.example import ExampleError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from imagenet_prep.checks.matching import Keys, Mask, Rows
+
+Spot = tuple[str, int]
+"""A shard, and the number of a record in it."""
 
 LOOKED_INTO = 20
 """The default number of differing records to show by feature, and of names to list."""
@@ -80,7 +82,7 @@ class _Differing(NamedTuple):
     and the features if they are known.
     """
 
-    spots: tuple[tuple[str, int], tuple[str, int]]
+    spots: tuple[Spot, Spot]
     name: str
     features: tuple[str, ...] | None = None
 
@@ -245,7 +247,7 @@ class _Comparison(Struct, frozen=True):
             digests[side] = self._digests(number, matching, side.free, is_exact=True)
         return matching.take(digests.__getitem__)
 
-    def _say_the_same(self, matching: Matching, pairs: Pairs) -> NDArray[np.bool_]:
+    def _say_the_same(self, matching: Matching, pairs: Pairs) -> Mask:
         """Whether the records of each pair, which have one name, have the same features."""
         import numpy as np
 
@@ -253,9 +255,7 @@ class _Comparison(Struct, frozen=True):
         other_digests = self._digests(SECOND, matching, pairs.second, is_exact=False)
         return np.equal(digests[pairs.first], other_digests[pairs.second])
 
-    def _digests(
-        self, side: int, matching: Matching, rows: NDArray[np.intp], *, is_exact: bool
-    ) -> NDArray[np.uint64]:
+    def _digests(self, side: int, matching: Matching, rows: Rows, *, is_exact: bool) -> Keys:
         """A number per row of a set for what its record says; 0 in rows that are not asked for."""
         import numpy as np
 
@@ -266,7 +266,7 @@ class _Comparison(Struct, frozen=True):
             digests[shard_rows] = np.array(shard_digests, np.uint64)
         return digests
 
-    def _names(self, side: int, matching: Matching, rows: NDArray[np.intp]) -> list[str]:
+    def _names(self, side: int, matching: Matching, rows: Rows) -> list[str]:
         """The names of records in the order of their places;
         a record without a name has its place.
         """
@@ -296,14 +296,10 @@ class _Comparison(Struct, frozen=True):
                 yield _Differing((spot, other_spot), name)
 
     def _read(
-        self,
-        function: Callable[[RecordsTask], R],
-        side: int,
-        matching: Matching,
-        rows: NDArray[np.intp],
-    ) -> Iterator[tuple[NDArray[np.intp], R]]:
+        self, function: Callable[[RecordsTask], R], side: int, matching: Matching, rows: Rows
+    ) -> Iterator[tuple[Rows, R]]:
         """The outcome of a function for the rows of each shard."""
-        rows_by_shard: dict[str, NDArray[np.intp]] = {}
+        rows_by_shard: dict[str, Rows] = {}
 
         def tasks() -> Iterator[RecordsTask]:
             for shard, shard_rows, places in matching.sides[side].by_shard(rows):
@@ -335,7 +331,7 @@ class _Comparison(Struct, frozen=True):
         places = _place_in_words(spot), _place_in_words(other_spot)
         return DifferingRecord(record.name, places, features)
 
-    def _values(self, side: ComparedSet, spot: tuple[str, int]) -> Mapping[str, Value | str]:
+    def _values(self, side: ComparedSet, spot: Spot) -> Mapping[str, Value | str]:
         """The values of a record by feature; the reason if it can't be read."""
         shard, number = spot
         try:
@@ -364,7 +360,7 @@ def _differing_in_place(reports: Mapping[str, PairReport]) -> Iterator[_Differin
             yield _Differing((spot, spot), record.name, record.features)
 
 
-def _place_in_words(spot: tuple[str, int]) -> str:
+def _place_in_words(spot: Spot) -> str:
     shard, number = spot
     return f"{shard} record {number}"
 

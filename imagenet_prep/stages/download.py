@@ -18,13 +18,14 @@ from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.providers import Offer, Site
 from imagenet_prep.fetch.reply import Remote, RemoteFile, inspect
 from imagenet_prep.fetch.session import Session, bare_url, file_url, host_of
-from imagenet_prep.fetch.transfer import Manner, Target, fetch
+from imagenet_prep.fetch.target import Target
+from imagenet_prep.fetch.transfer import Manner, fetch
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.arrivals import RemoteClasses, fault_of, look_at
 from imagenet_prep.ilsvrc2012.class_parts import WHOLE, Part
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES, OfficialArchive
-from imagenet_prep.ilsvrc2012.official import class_tars_in
+from imagenet_prep.ilsvrc2012.official_tars import class_tars_in
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.storage.files import IN_WORDS, kind_of
 from imagenet_prep.storage.layout import Layout
@@ -128,10 +129,11 @@ def download(
     """
     layout.refuse_urls()
     manner = options.manner(progress)
-    targets, train = _targets(layout, only, part, options.check_digest, options.digests)
+    archives, train = _targets(layout, only, part, options.check_digest, options.digests)
+    targets = archives.values()
     size = 0
     with hold(layout.lock_paths):
-        missing = [target for target in targets.values() if not _is_there(target)]
+        missing = [target for target in targets if not _is_there(target)]
         missing_wnids, present_wnids = _find_classes(layout, part, train)
         classes: RemoteClasses | None = None
         class_archive = train if missing_wnids else None
@@ -140,21 +142,27 @@ def download(
             session, remotes = _ask(options, probed, manner)
             incoming = [_incoming(target, remotes[target]) for target in missing]
             if class_archive:
-                url, remote = _url(options, class_archive), remotes[class_archive]
+                url = _url(options, class_archive)
+                remote = remotes[class_archive]
                 classes = RemoteClasses.find(session, url, remote, missing_wnids, manner)
-                incoming.append(_incoming_classes(classes, missing_wnids, layout))
+                incoming_classes = _incoming_classes(classes, missing_wnids, layout)
+                incoming.append(incoming_classes)
             _announce(incoming, layout, before, manner.progress)
-        for target in targets.values():
+        for target in targets:
             if target not in missing:
                 target.check_present(manner.progress)
                 continue
-            _fetch(session, _url(options, target), target, manner, remotes[target])
-            size += remotes[target].total
+            url = _url(options, target)
+            remote = remotes[target]
+            _fetch(session, url, target, manner, remote)
+            size += remote.total
         if classes:
-            classes.fetch(layout, class_tars_in(layout))
+            tars = class_tars_in(layout)
+            classes.fetch(layout, tars)
             size += classes.size
-    tars_fetched, tars_present = _tars(missing_wnids), _tars(present_wnids)
-    return _summary(targets.values(), missing, size, tars_fetched, tars_present)
+    tars_fetched = _tars(missing_wnids)
+    tars_present = _tars(present_wnids)
+    return _summary(targets, missing, size, tars_fetched, tars_present)
 
 
 def _ask(
@@ -163,19 +171,20 @@ def _ask(
     """A session that the server accepts, and its versions of these files;
     it has just sent bytes of the first one.
     """
-    probed, pace = targets[0], manner.pace
+    probed = targets[0]
     session = open_session(
         options.base_url,
         options.credentials,
         options.cookies,
         probe=probed.filename,
-        pace=pace,
+        pace=manner.pace,
         note=manner.progress.note,
     )
-    remotes = {
-        target: _inspect(session, _url(options, target), target, pace, was_seen=target is probed)
-        for target in targets
-    }
+    remotes = {}
+    for target in targets:
+        url = _url(options, target)
+        was_seen = target is probed
+        remotes[target] = _inspect(session, url, target, manner.pace, was_seen=was_seen)
     return session, remotes
 
 
@@ -198,7 +207,8 @@ def _tars(wnids: Sequence[str]) -> tuple[str, ...]:
     if not wnids:
         return ()
     classes = number_of(len(wnids), "class", "classes")
-    return (f"{classes} of {ARCHIVES[facts.TRAIN].filename}",)
+    archive = ARCHIVES[facts.TRAIN]
+    return (f"{classes} of {archive.filename}",)
 
 
 def download_copy(
@@ -230,7 +240,8 @@ def download_copy(
             incoming = _all_of(site, missing)
             _announce([incoming], layout, before, Silent())
             files = number_of(incoming.files, "file")
-            manner.progress.note(f"{site.name}: {files}, {size_text(incoming.to_come)} to fetch")
+            size = size_text(incoming.to_come)
+            manner.progress.note(f"{site.name}: {files}, {size} to fetch")
             if not part.is_whole:
                 manner.progress.note(all_come(site, part))
         for target, offer in targets.items():
@@ -238,7 +249,8 @@ def download_copy(
                 _fetch(session, offer.url, target, manner)
             else:
                 target.check_present(manner.progress)
-    return _summary(targets, missing, sum(offer.size for offer in missing.values()))
+    fetched_size = sum(offer.size for offer in missing.values())
+    return _summary(targets, missing, fetched_size)
 
 
 # without fetching anything ------------------------------------------------------------------------
@@ -268,11 +280,16 @@ def foresee(
     for key, target in targets.items():
         if not _is_there(target):
             remote = Remote("", ARCHIVES[key].about, None, None)
-            incoming.append(replace(_incoming(target, remote), is_about=target.size is None))
+            archive = _incoming(target, remote)
+            is_about = target.size is None
+            incoming.append(replace(archive, is_about=is_about))
     wnids, _ = _find_classes(layout, part, train)
     if wnids:
-        size = ARCHIVES[facts.TRAIN].about * len(wnids) // facts.CLASSES
-        incoming.append(Incoming(_tars(wnids)[0], size, size, len(wnids), is_about=True))
+        count = len(wnids)
+        (name,) = _tars(wnids)
+        size = ARCHIVES[facts.TRAIN].about * count // facts.CLASSES
+        class_tars = Incoming(name, size, size, count, is_about=True)
+        incoming.append(class_tars)
     return tuple(incoming)
 
 
@@ -286,11 +303,16 @@ def foresee_copy(
         AccessError, InputError, NetworkError, UsageError: as ``download_copy``.
     """
     layout.refuse_urls()
-    layout, pace = replace(layout, raw=None), Pace(tries=2)
+    progress = progress or Silent()
+    layout = replace(layout, raw=None)
+    pace = Pace(tries=2)
     with site.explained():
-        session = site.enter(pace.stall, (progress or Silent()).note)
+        session = site.enter(pace.stall, progress.note)
         _, missing = _offered(layout, site, session, pace, is_kept=False)
-    return (_all_of(site, missing),) if missing else ()
+    if not missing:
+        return ()
+    copy = _all_of(site, missing)
+    return (copy,)
 
 
 # the steps ----------------------------------------------------------------------------------------
@@ -300,9 +322,14 @@ def _offered(
     layout: Layout, site: Site, session: Session, pace: Pace, *, is_kept: bool = True
 ) -> tuple[dict[Target, Offer], dict[Target, Offer]]:
     """All files that a site offers, and those that are missing."""
-    offers = site.files(session, layout.copy_path(site.key), pace, is_kept=is_kept)
-    targets = {Target(layout, offer.filename, offer.size, offer.digests): offer for offer in offers}
-    return targets, {target: offer for target, offer in targets.items() if not _is_there(target)}
+    list_path = layout.copy_path(site.key)
+    offers = site.files(session, list_path, pace, is_kept=is_kept)
+    targets: dict[Target, Offer] = {}
+    for offer in offers:
+        target = Target(layout, offer.filename, offer.size, offer.digests)
+        targets[target] = offer
+    missing = {target: offer for target, offer in targets.items() if not _is_there(target)}
+    return targets, missing
 
 
 def _is_there(target: Target) -> bool:
@@ -314,16 +341,15 @@ def _is_there(target: Target) -> bool:
     """
     folder = target.path.parent
     if not folder.is_dir() and (folder.exists() or folder.is_symlink()):
+        kind = IN_WORDS[kind_of(folder)]
         move = command_line(["mv", "--", str(folder), f"{folder}.moved"])
-        raise InputError(
-            f"{folder} is {IN_WORDS[kind_of(folder)]}",
-            "expected a folder",
-            Hint("run ", move, f", {AGAIN}"),
-        )
+        hint = Hint("run ", move, f", {AGAIN}")
+        raise InputError(f"{folder} is {kind}", "expected a folder", hint)
     is_there = target.is_there()
-    fault = fault_of(target.path, target.filename) if is_there and not target.digests else ""
-    if fault:
-        raise target.stranger(fault)
+    if is_there and not target.digests:
+        fault = fault_of(target.path, target.filename)
+        if fault:
+            raise target.stranger(fault)
     return is_there
 
 
@@ -335,13 +361,14 @@ def _targets(
     digests: Mapping[str, str] | None,
 ) -> tuple[dict[str, Target], Target | None]:
     """The archives by key; and the train archive, if only its class tars are to be fetched."""
-    if unknown := [key for key in only if key not in ARCHIVES]:
-        raise UsageError(
-            f"unknown archive {unknown[0]!r}", f"expected some of {', '.join(ARCHIVES)}"
-        )
     layout = replace(layout, raw=None)  # that folder is read-only
     digests = digests or {}
-    targets = {key: _target(layout, ARCHIVES[key], check_digest, digests.get(key)) for key in only}
+    targets: dict[str, Target] = {}
+    for key in only:
+        if key not in ARCHIVES:
+            known_keys = ", ".join(ARCHIVES)
+            raise UsageError(f"unknown archive {key!r}", f"expected some of {known_keys}")
+        targets[key] = _target(layout, ARCHIVES[key], check_digest, digests.get(key))
     train = targets.get(facts.TRAIN)
     if train is None or part.is_whole or train.path.exists():
         return targets, None
@@ -354,11 +381,12 @@ def _target(
 ) -> Target:
     if not check_digest:
         return Target(layout, archive.filename, None, {})
-    size = archive.size if digest is None else None
-    digests = {"md5": digest or archive.md5}
-    if archive.sha256 and not digest:
+    if digest is not None:
+        return Target(layout, archive.filename, None, {"md5": digest})
+    digests = {"md5": archive.md5}
+    if archive.sha256:
         digests["sha256"] = archive.sha256
-    return Target(layout, archive.filename, size, digests)
+    return Target(layout, archive.filename, archive.size, digests)
 
 
 def _summary(
@@ -380,24 +408,28 @@ def _fetch(
     """Fetch one file, check it, and give it its final name."""
     remote = remote or _inspect(session, url, target, manner.pace)
     fetched = fetch(session, url, target.partial, manner, remote=remote, digests=target.digests)
-    target.place(fetched, "" if target.digests else fault_of(target.partial, target.filename))
+    fault = ""
+    if not target.digests:
+        fault = fault_of(target.partial, target.filename)
+    target.place(fetched, fault)
 
 
 def _inspect(
     session: Session, url: str, target: Target, pace: Pace, *, was_seen: bool = False
 ) -> Remote:
     """Ask the server about the file, and check as early as possible that it is the expected one."""
-    remote = inspect(
-        session, url, pace, was_seen=was_seen, size=target.size, has_digest=bool(target.digests)
-    )
+    has_digest = bool(target.digests)
+    remote = inspect(session, url, pace, was_seen=was_seen, size=target.size, has_digest=has_digest)
     if target.size not in (None, remote.total):
+        host = host_of(url)
         raise InputError(
-            f"{host_of(url)} has a different {target.filename}",
+            f"{host} has a different {target.filename}",
             f"expected {target.size:,} bytes, the server has {remote.total:,}",
             "check the address given with --base-url; nothing was fetched",
         )
-    if not target.digests:
-        look_at(RemoteFile(session, url, remote, pace), target.filename)
+    if not has_digest:
+        file = RemoteFile(session, url, remote, pace)
+        look_at(file, target.filename)
     return remote
 
 
@@ -419,29 +451,34 @@ def _announce(
         return
     needs = [files.need(layout) for files in incoming]
     refuse_lack(needs)
+    names = listed(files.name for files in incoming)
     for room in rooms_for(needs):
-        names = listed(files.name for files in incoming)
-        progress.note(f"{names}: {size_text(room.size)} to fetch, {size_text(room.free)} are free")
+        size = size_text(room.size)
+        free = size_text(room.free)
+        progress.note(f"{names}: {size} to fetch, {free} are free")
 
 
 def _incoming(target: Target, remote: Remote) -> Incoming:
-    return Incoming(target.filename, remote.total, target.to_come(remote))
+    to_come = target.to_come(remote)
+    return Incoming(target.filename, remote.total, to_come)
 
 
 def _incoming_classes(classes: RemoteClasses, wnids: Sequence[str], layout: Layout) -> Incoming:
+    (name,) = _tars(wnids)
     to_come = classes.bytes_to_come(layout)
-    return Incoming(_tars(wnids)[0], classes.size, to_come, len(wnids))
+    return Incoming(name, classes.size, to_come, len(wnids))
 
 
 def _all_of(site: Site, missing: Mapping[Target, Offer]) -> Incoming:
     """The files of a copy as one entry: there may be hundreds."""
-    files = [
-        _incoming(target, Remote(bare_url(offer.url), offer.size, None, None))
-        for target, offer in missing.items()
-    ]
+    files = []
+    for target, offer in missing.items():
+        url = bare_url(offer.url)
+        remote = Remote(url, offer.size, None, None)
+        files.append(_incoming(target, remote))
     if len(files) == 1:
         return files[0]
-    name = f"{number_of(len(files), 'file')} of {site.name}"
+    count = number_of(len(files), "file")
     size = sum(file.size for file in files)
     to_come = sum(file.to_come for file in files)
-    return Incoming(name, size, to_come, len(files))
+    return Incoming(f"{count} of {site.name}", size, to_come, len(files))

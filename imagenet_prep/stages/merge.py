@@ -137,21 +137,24 @@ def _summary(manifest: Manifest, layout: Layout) -> ConvertSummary:
     repairs: defaultdict[str, list[str]] = defaultdict(list)
     warned: defaultdict[str, list[str]] = defaultdict(list)
     for name, info in manifest.shards.items():
-        set_aside[split_of(name)] += len(info.set_aside)
-        size[split_of(name)] += info.size
-        repairs[split_of(name)] += info.repairs
-        warned[split_of(name)] += info.warned
-    splits = [
-        SplitSummary(
+        split = split_of(name)
+        set_aside[split] += len(info.set_aside)
+        size[split] += info.size
+        repairs[split] += info.repairs
+        warned[split] += info.warned
+    splits = []
+    for split, total in manifest.totals.items():
+        repairs_in_order = sorted(repairs[split])
+        warned_in_order = sorted(warned[split])
+        summary = SplitSummary(
             split,
             total.images,
             total.shards,
             made=0,
             set_aside=set_aside[split],
-            repairs=tuple(sorted(repairs[split])),
-            warned=tuple(sorted(warned[split])),
+            repairs=tuple(repairs_in_order),
+            warned=tuple(warned_in_order),
             size=size[split],
         )
-        for split, total in manifest.totals.items()
-    ]
+        splits.append(summary)
     return ConvertSummary(tuple(splits), (), (), layout.damaged_images_path)

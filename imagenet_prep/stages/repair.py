@@ -90,7 +90,8 @@ def repair(
         names = [name for name in kinds if name not in unchanged]
         if names:
             with Journal(layout.journal_path) as journal:
-                _Repair(records, engine, manifest, journal, progress).run(names)
+                work = _Repair(records, engine, manifest, journal, progress)
+                work.run(names)
         else:
             remove_unfinished(layout, _plan_key(layout))
         return RepairSummary(tuple(names), unchanged)
@@ -144,10 +145,12 @@ def _unchanged(
 ) -> tuple[str, ...]:
     """The shards that are unchanged since they were made, whatever their records hold."""
     doubtful = [name for name in kinds if OF_RECORDS.issuperset(kinds[name])]
-    results = engine.map(_RecordCheck(layout, manifest.shards), doubtful)
-    return tuple(
-        sorted(result.task for result in results if isinstance(result, Done) and result.value)
-    )
+    check = _RecordCheck(layout, manifest.shards)
+    unchanged: list[str] = []
+    for outcome in engine.map(check, doubtful):
+        if isinstance(outcome, Done) and outcome.value:
+            unchanged.append(outcome.task)
+    return tuple(sorted(unchanged))
 
 
 class _RecordCheck(Struct, frozen=True):
@@ -158,8 +161,9 @@ class _RecordCheck(Struct, frozen=True):
 
     def __call__(self, name: str) -> bool:
         index = Index()
+        path = self.layout.shard_path(name)
         try:
-            for record in Shard.open(self.layout.shard_path(name)).framed():
+            for record in Shard.open(path).framed():
                 if not record.intact:
                     return False
                 index.add(len(record.data) + OVERHEAD, record.crc, "")
@@ -188,7 +192,8 @@ class _Repair(Struct, frozen=True):
     def run(self, names: Sequence[str]) -> None:
         """Make these shards, once nothing speaks against it."""
         self.refuse_obstacles(names)
-        splits = sorted(set(map(split_of, names)) - {""})
+        split_names = {split_of(name) for name in names}
+        splits = sorted(split_names - {""})
         dataset = known_set(self.records, self.manifest)
         dataset.refuse_without_source()
         plan = dataset.plan(self.records, self.engine, dataset.options, self.progress, splits)
@@ -202,7 +207,8 @@ class _Repair(Struct, frozen=True):
             # A damaged record, or a stopped conversion: without an index, either entry may be
             # right.
             info = self.manifest.shards[name]
-            if self.journal.get(name) not in (None, info) and not agrees(self.layout, info):
+            is_contradicted = self.journal.get(name) not in (None, info)
+            if is_contradicted and not agrees(self.layout, info):
                 raise InputError(
                     (
                         f"manifest and journal in {self.layout.state_dir} contradict each other "
@@ -239,9 +245,9 @@ class _Repair(Struct, frozen=True):
             made = make_shards(tasks, layout, self.engine, self.journal, progress)
             progress.end()
         if made.failures:
+            shards = number_of(len(todo), "shard was", "shards were")
             progress.note(
-                f"{len(made.outcomes)} of {number_of(len(todo), 'shard was', 'shards were')} "
-                "made again; the other shards are unchanged"
+                f"{len(made.outcomes)} of {shards} made again; the other shards are unchanged"
             )
             raise made.failures[0]
 
@@ -249,19 +255,29 @@ class _Repair(Struct, frozen=True):
         """Check the space: each worker first writes a new shard next to the old one,
         and what killed runs left goes.
         """
-        sizes = {plan_name(plan): self.manifest.shards[plan_name(plan)].size for plan in todo}
+        layout, workers = self.layout, self.engine.workers
+        sizes = []
         growth = 0
-        for name, size in sizes.items():
-            path = self.layout.shard_path(name)
+        for plan in todo:
+            name = plan_name(plan)
+            size = self.manifest.shards[name].size
+            sizes.append(size)
+            path = layout.shard_path(name)
             present_size = path.stat().st_size if path.is_file() else 0
             growth += max(0, size - present_size)
-        unfinished_shards = min(self.engine.workers, len(todo)) * max(sizes.values())
+        unfinished_shards = min(workers, len(todo)) * max(sizes)
         bundles = sum(work.size for work in works if work.in_order)
-        freed = sum(map(_bytes_below, find_unfinished(self.layout, _plan_key(self.layout))))
+        folders = find_unfinished(layout, _plan_key(layout))
+        freed = sum(map(_bytes_below, folders))
         needed = growth + unfinished_shards + bundles - freed
-        subject = f"{number_of(len(todo), 'shard')} made again"
-        refuse_lack([Need("repair", subject, self.layout.output_dir, needed, self.engine.workers)])
+        shards = number_of(len(todo), "shard")
+        need = Need("repair", f"{shards} made again", layout.output_dir, needed, workers)
+        refuse_lack([need])
 
 
 def _bytes_below(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    size = 0
+    for path in folder.rglob("*"):
+        if path.is_file():
+            size += path.stat().st_size
+    return size

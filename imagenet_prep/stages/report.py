@@ -25,6 +25,7 @@ from imagenet_prep.reporting.samples import (
     ODD,
     SAMPLE,
     Images,
+    Order,
     Sample,
     best_first,
     choose,
@@ -99,13 +100,20 @@ def write_report(
         layout, dataset, manifest = known_file(layout)
         records = SetRecords(layout)
     take = _prepare_census(layout, dataset, manifest)
-    names = [file_name] if file_name else list(layout.find_shards(dataset.splits))
-    census = take_census(names, take, dataset.splits, engine, progress)
+    shard_names = [file_name]
+    if not file_name:
+        shard_names = list(layout.find_shards(dataset.splits))
+    census = take_census(shard_names, take, dataset.splits, engine, progress)
     subject = Subject.describe(dataset, manifest, census)
-    has_annotations = dataset.published and not file_name
+    annotations: dict[str, dict[str, int]] = {}
+    if dataset.published and not file_name:
+        annotations = _annotations(layout, dataset.splits)
     name = file_name or layout.output_dir.resolve().name
-    marked = find_marked(contents.marks, census, name) if contents.marks else None
+    marked: MarkedImages | None = None
+    if contents.marks:
+        marked = find_marked(contents.marks, census, name)
     images = Images(layout, census, take.names, engine, progress)
+    facts_of_images = _look(images, subject, contents, marked)
     facts = Facts(
         name=name,
         is_file=bool(file_name),
@@ -114,12 +122,13 @@ def write_report(
         verdict=verdict,
         manifest=manifest,
         census=census,
-        annotations=_annotations(layout, dataset.splits) if has_annotations else {},
+        annotations=annotations,
         marked=marked,
-        **_look(images, subject, contents, marked),
+        **facts_of_images,
     )
     path = page or _default_page(layout, file_name)
-    save_bytes(path, render(facts))
+    content = render(facts)
+    save_bytes(path, content)
     if marked is None:
         return ReportSummary(path, verdict)
     return ReportSummary(path, verdict, marked.remarks, marked.unknown_names)
@@ -135,11 +144,14 @@ def _prepare_census(
     layout: Layout, dataset: CheckedDataset, manifest: Manifest | None
 ) -> TakeCensus:
     names, kinds = USUAL, None
-    if dataset.published is None and manifest is not None:
-        features = manifest.dataset.features
-        names = names_of(manifest.settings)
-        kinds = {name: str(feature.get("kind")) for name, feature in features.items()}
-    return TakeCensus(layout, kinds, names, dataset.words_of, _changed_images(manifest))
+    changed_images: dict[str, frozenset[str]] = {}
+    if manifest is not None:
+        changed_images = _changed_images(manifest)
+        if dataset.published is None:
+            features = manifest.dataset.features
+            names = names_of(manifest.settings)
+            kinds = {name: str(feature.get("kind")) for name, feature in features.items()}
+    return TakeCensus(layout, kinds, names, dataset.words_of, changed_images)
 
 
 def _look(
@@ -154,23 +166,31 @@ def _look(
     near_duplicates = images.find_near(copies) if contents.near_duplicates else None
     best = best_first(census)
     shown_rows = choose(census, best, contents.samples)
-    marked_rows = list(marked.by_row)[:MARKED_PICTURES] if marked else []
-    likely_rows = [*marked_rows, *choose_more(census, best, charts)] if shown_rows else []
+    marked_rows: list[int] = []
+    if marked:
+        marked_rows = list(marked.by_row)[:MARKED_PICTURES]
+    likely_rows: list[int] = []
+    if shown_rows:
+        likely_rows = [*marked_rows, *choose_more(census, best, charts)]
     shown_at_first = frozenset(shown_rows)
     filtered_rows = [row for row in dict.fromkeys(likely_rows) if row not in shown_at_first]
-    forms = dict.fromkeys(filtered_rows, form_of(len(filtered_rows)))
-    forms |= dict.fromkeys(odd_rows(census, copies, near_duplicates or ()), ODD)
+
+    form = form_of(len(filtered_rows))
+    forms = dict.fromkeys(filtered_rows, form)
+    rows_of_findings = odd_rows(census, copies, near_duplicates or ())
+    forms |= dict.fromkeys(rows_of_findings, ODD)
     forms |= dict.fromkeys(marked_rows[:SHOWN_NAMES], ODD)
     forms |= dict.fromkeys(shown_rows, SAMPLE)
-    splits = census.rows["split"][best]
-    measured_rows = best[splits == splits.min()] if len(best) else best
-    pictures, colours = images.show(forms, spread(census, measured_rows, MEASURED))
+    measured_rows = spread(census, _rows_of_first_split(census, best), MEASURED)
+    pictures, colours = images.show(forms, measured_rows)
+
     shown = [pictures[row] for row in shown_rows if row in pictures]
     filtered = [pictures[row] for row in filtered_rows if row in pictures]
+    filtered_in_limit = list(within_limit(filtered))
     return {
         "charts": charts,
         "samples": _ordered(shown, census),
-        "more": _ordered(list(within_limit(filtered)), census),
+        "more": _ordered(filtered_in_limit, census),
         "pictures": pictures,
         "colours": colours,
         "copies": copies,
@@ -178,14 +198,23 @@ def _look(
     }
 
 
-def _changed_images(manifest: Manifest | None) -> dict[str, frozenset[str]]:
+def _rows_of_first_split(census: Census, rows: Order) -> Order:
+    """The rows of the first split, among some rows."""
+    if not len(rows):
+        return rows
+    splits = census.rows["split"][rows]
+    first_rows: Order = rows[splits == splits.min()]
+    return first_rows
+
+
+def _changed_images(manifest: Manifest) -> dict[str, frozenset[str]]:
     """The names of repaired or rotated images, by shard."""
-    infos = manifest.shards.items() if manifest else ()
-    return {
-        name: frozenset(repair.rpartition(" (")[0] for repair in info.repairs)
-        for name, info in infos
-        if info.repairs
-    }
+    images_by_shard: dict[str, frozenset[str]] = {}
+    for name, info in manifest.shards.items():
+        if info.repairs:
+            image_names = [repair.rpartition(" (")[0] for repair in info.repairs]
+            images_by_shard[name] = frozenset(image_names)
+    return images_by_shard
 
 
 def _private(records: SetRecords) -> dict[str, str]:
@@ -194,8 +223,14 @@ def _private(records: SetRecords) -> dict[str, str]:
     raw_dir = layout.raw
     if raw_dir is None and records.plan is not None:
         raw_dir = records.plan.raw_dir
-    places = dict.fromkeys(_spellings(raw_dir), "FOLDER") if raw_dir else {}
-    return places | dict.fromkeys(_spellings(layout.output_dir), layout.output_dir.resolve().name)
+    places: dict[str, str] = {}
+    if raw_dir:
+        places = dict.fromkeys(_spellings(raw_dir), "FOLDER")
+    output_dir = layout.output_dir
+    output_name = output_dir.resolve().name
+    for spelling in _spellings(output_dir):
+        places[spelling] = output_name
+    return places
 
 
 def _spellings(folder: AnyPath) -> tuple[str, ...]:
@@ -212,7 +247,8 @@ class _KnownTotals(Struct):
 def _annotations(layout: Layout, splits: Sequence[str]) -> dict[str, dict[str, int]]:
     """The counts of annotate, by split; unreadable ones are skipped."""
     with contextlib.suppress(InputError, OSError, ValueError):
-        annotated = convert(load_json(layout.annotate_path), dict[str, _KnownTotals])
+        content = load_json(layout.annotate_path)
+        annotated = convert(content, dict[str, _KnownTotals])
         return {split: annotated[split].totals for split in splits if split in annotated}
     return {}
 

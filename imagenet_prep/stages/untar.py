@@ -24,14 +24,8 @@ from imagenet_prep.errors import InputError, PrepError, SpaceError, UsageError, 
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.coming_needs import folders_need
-from imagenet_prep.ilsvrc2012.official import (
-    ArchiveIndex,
-    ImageSource,
-    OfficialTar,
-    TarTask,
-    class_tars,
-    finished,
-)
+from imagenet_prep.ilsvrc2012.official import ImageSource, finished
+from imagenet_prep.ilsvrc2012.official_tars import ArchiveIndex, OfficialTar, TarTask, class_tars
 from imagenet_prep.ilsvrc2012.raw_data import find_packed
 from imagenet_prep.model import Done, Engine, Failed, Outcomes, Progress, Silent
 from imagenet_prep.sources.catalog import Catalog
@@ -175,44 +169,54 @@ def _list(
     classes: dict[str, Sequence[ClassTask]] = {}
     for split, source in sources.items():
         path = local_path(source.path)
-        if isinstance(source, OfficialTar):
-            with FileSlices(path) as view:
-                stamps[split] = path, view.stamp
         if not isinstance(source, OfficialTar):
             catalogs[split] = source.catalog(engine, progress)
-        elif split == facts.VALIDATION:
-            catalog, skipped = ArchiveIndex(split)((path, "", 0, None))
+            classes[split] = _classes_of(catalogs[split])
+            continue
+        with FileSlices(path) as view:
+            stamps[split] = path, view.stamp
+        if split == facts.VALIDATION:
+            list_archive = ArchiveIndex(split)
+            catalog, skipped = list_archive((path, "", 0, None))
             skipped.note(path, progress)
             catalogs[split] = finished([catalog], split)
-        classes[split] = _classes_of(catalogs[split]) if split in catalogs else _class_tars(path)
+            classes[split] = _classes_of(catalogs[split])
+        else:
+            classes[split] = _class_tars(path)
     return stamps, catalogs, classes
 
 
 def _class_tars(archive: Path) -> list[ClassTask]:
     """A task for each tar of the train archive."""
+    tasks = []
     with FileSlices(archive) as view:
-        return [
-            ClassTask(facts.TRAIN, wnid, length, tar=(archive, wnid, offset, offset + length))
-            for wnid, (offset, length) in class_tars(view).items()
-        ]
+        for wnid, (offset, length) in class_tars(view).items():
+            tar = (archive, wnid, offset, offset + length)
+            task = ClassTask(facts.TRAIN, wnid, length, tar=tar)
+            tasks.append(task)
+    return tasks
 
 
 def _classes_of(catalog: Catalog) -> list[ClassTask]:
     """Each class in turn, as the rows of a split's catalog are sorted."""
     tasks, start = [], 0
     for label, count in catalog.count_by_label().items():
+        wnid = catalog.classes[label][0]
         rows = range(start, start + count)
-        tasks.append(ClassTask(catalog.split, catalog.classes[label][0], catalog.size(rows), rows))
+        size = catalog.size(rows)
+        tasks.append(ClassTask(catalog.split, wnid, size, rows))
         start += count
     return tasks
 
 
 def _refuse_links(layout: Layout, splits: Iterable[str]) -> None:
     """Refuse links among the folders below raw-data: images would be written elsewhere."""
+    partial = local_path(layout.raw_partial_dir)
     for split in splits:
-        partial = local_path(layout.raw_partial_dir)
-        parents = (local_path(layout.images_dir(split)), partial, partial / split)
-        for folder in (*parents, *_subfolders(parents[0]), *_subfolders(parents[2])):
+        final_split = local_path(layout.images_dir(split))
+        partial_split = partial / split
+        class_folders = [*_subfolders(final_split), *_subfolders(partial_split)]
+        for folder in (final_split, partial, partial_split, *class_folders):
             if folder.is_symlink():
                 raise UsageError(
                     f"{folder} is a link",
@@ -234,7 +238,8 @@ def _needs(layout: Layout, classes: _Classes) -> Iterator[Need]:
         folder = local_path(layout.images_dir(split))
         present = {subfolder.name for subfolder in _subfolders(folder)}
         todo = [task for task in tasks if task.wnid not in present]
-        yield folders_need(layout, split, classes=len(todo), size=sum(task.size for task in todo))
+        size = sum(task.size for task in todo)
+        yield folders_need(layout, split, classes=len(todo), size=size)
 
 
 def _freed(folder: Path) -> Need:
@@ -260,9 +265,12 @@ def _untar_classes(
     """
     failures: list[Exception] = []
     publisher = _Publisher(unpacker.layout, failures)
-    summaries = {split: UntarSplit(split, len(tasks), 0, 0) for split, tasks in classes.items()}
-    all_tasks = itertools.chain.from_iterable(classes.values())
-    progress.begin("untar", sum(task.size for task in all_tasks), "B")
+    summaries: dict[str, UntarSplit] = {}
+    total_bytes = 0
+    for split, tasks in classes.items():
+        summaries[split] = UntarSplit(split, len(tasks), 0, 0)
+        total_bytes += sum(task.size for task in tasks)
+    progress.begin("untar", total_bytes, "B")
     try:
         with contextlib.closing(_outcomes(classes, catalogs, unpacker, engine)) as outcomes:
             for outcome in outcomes:
@@ -275,9 +283,9 @@ def _untar_classes(
                     continue
                 images, written = outcome.value
                 summary = summaries[task.split]
-                summaries[task.split] = replace(
-                    summary, images=summary.images + images, written=summary.written + written
-                )
+                all_images = summary.images + images
+                all_written = summary.written + written
+                summaries[task.split] = replace(summary, images=all_images, written=all_written)
                 if written:
                     publisher.add(task)
                 progress.advance(task.size)
@@ -364,7 +372,10 @@ def _write_in_order(
             missing[task.wnid] = _begin(layout, task, catalog, task.rows)
         except PrepError as error:
             yield Failed(task, error)
-    folders = {catalog.labels[task.rows.start]: _folders_of(layout, task)[1] for task in tasks}
+    folders: dict[int, Path] = {}
+    for task in tasks:
+        label = catalog.labels[task.rows.start]
+        _, folders[label] = _folders_of(layout, task)
     rows = list(itertools.chain.from_iterable(missing.values()))
     try:
         with writing(layout.raw_partial_dir):
@@ -396,8 +407,9 @@ def _begin(layout: Layout, task: ClassTask, catalog: Catalog, rows: range) -> li
 
 def _folders_of(layout: Layout, task: ClassTask) -> tuple[Path, Path]:
     """The final and the partial folder of a class."""
+    final = local_path(layout.images_dir(task.split))
     partial = local_path(layout.raw_partial_dir)
-    return local_path(layout.images_dir(task.split)) / task.wnid, partial / task.split / task.wnid
+    return final / task.wnid, partial / task.split / task.wnid
 
 
 def _sizes_in(folder: Path) -> dict[str, int]:

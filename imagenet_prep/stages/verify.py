@@ -72,17 +72,22 @@ def verify(
     if holder := find_holder(layout.lock_paths):
         progress.note(f"{holder} is working here: shards that it has not made yet count as missing")
     check, problems = _begin(layout, depth, share, allow_incomplete=allow_incomplete)
-    checked, findings = check.look() if depth == "quick" else check.read(engine, progress)
-    verdict = check.conclude([*problems, *findings.problems], checked, findings)
+    checked: Checked | None = None
+    if depth == "quick":
+        findings = check.look()
+    else:
+        checked, findings = check.read(engine, progress)
+    verdict = check.conclude(problems, checked, findings)
     notes = _keep(verdict, layout, share)
     return replace(verdict, notes=(*verdict.notes, *notes))
 
 
 def look(layout: Layout) -> Verdict:
     """The quick verdict of a set; nothing is written."""
-    check, problems = _begin(layout.one_set(), "quick", None, allow_incomplete=False)
-    checked, findings = check.look()
-    return check.conclude([*problems, *findings.problems], checked, findings)
+    layout = layout.one_set()
+    check, problems = _begin(layout, "quick", None, allow_incomplete=False)
+    findings = check.look()
+    return check.conclude(problems, None, findings)
 
 
 def _begin(
@@ -92,8 +97,11 @@ def _begin(
     manifest and the names of its files.
     """
     state = SetState.read(layout)
-    problems = [state.damage] if state.damage else []
-    dataset = known_set(state.records, state.manifest if state.covers_plan else None)
+    problems: list[Problem] = []
+    if state.damage:
+        problems.append(state.damage)
+    manifest_of_plan = state.manifest if state.covers_plan else None
+    dataset = known_set(state.records, manifest_of_plan)
     inventory = take_inventory(state, dataset)
     if share:
         inventory = _restricted(inventory, share)
@@ -121,16 +129,20 @@ class _SetCheck(Struct, frozen=True):
     share: Share | None
     is_part: bool
 
-    def look(self) -> tuple[None, SetFindings]:
+    def look(self) -> SetFindings:
         """The findings without reading a shard."""
-        missing = [] if self.share else _missing_splits(self.inventory, self.is_part)
-        return None, SetFindings((*check_sizes(self.inventory, self.layout), *missing))
+        problems = [*check_sizes(self.inventory, self.layout)]
+        if not self.share:
+            problems += _missing_splits(self.inventory, self.is_part)
+        return SetFindings(tuple(problems))
 
     def read(self, engine: Engine, progress: Progress) -> tuple[Checked, SetFindings]:
         """The reports of all shards, and the findings in them."""
         inventory, layout = self.inventory, self.layout
-        foreign = () if inventory.infos else [layout.shard_path(name) for name in inventory.present]
-        examiner = self.dataset.examiner(foreign, decode=self.depth == "decode")
+        foreign_shards = []
+        if not inventory.infos:
+            foreign_shards = [layout.shard_path(name) for name in inventory.present]
+        examiner = self.dataset.examiner(foreign_shards, decode=self.depth == "decode")
         check = ShardCheck(
             layout,
             examiner,
@@ -139,31 +151,35 @@ class _SetCheck(Struct, frozen=True):
             _compression(inventory),
             self.dataset.compares_records,
         )
-        checked, failures = _check_shards(inventory, check, engine, progress)
+        checked, problems = _check_shards(inventory, check, engine, progress)
         if self.share:
-            reports = checked.reports.values()
-            findings = SetFindings(
-                tuple(itertools.chain.from_iterable(report.problems for report in reports))
-            )
-        else:
-            findings = self.dataset.check_set(inventory, checked, examiner, is_part=self.is_part)
-        return checked, replace(findings, problems=(*failures, *findings.problems))
+            for report in checked.reports.values():
+                problems += report.problems
+            return checked, SetFindings(tuple(problems))
+        findings = self.dataset.check_set(inventory, checked, examiner, is_part=self.is_part)
+        problems += findings.problems
+        return checked, replace(findings, problems=tuple(problems))
 
     def conclude(
         self, problems: Sequence[Problem], checked: Checked | None, findings: SetFindings
     ) -> Verdict:
-        """The verdict."""
+        """The verdict, from these problems of the folder and the findings in its shards."""
+        problems = [*problems, *findings.problems]
         inventory = self.inventory
         names = inventory.expected
         totals = _totals(inventory, checked)
         claim = self.dataset.claim(inventory, totals, findings, is_part=self.is_part)
         state, reason = self._state()
-        level = level_of(claim.level, {problem.kind for problem in problems}, state, self.depth)
+        problem_kinds = {problem.kind for problem in problems}
+        level = level_of(claim.level, problem_kinds, state, self.depth)
         if not reason and not problems:
-            reason = _QUICK if self.depth == "quick" and level != "incomplete" else claim.reason
+            reason = claim.reason
+            if self.depth == "quick" and level != "incomplete":
+                reason = _QUICK
         digest = ""
         if checked and not self.share:
             digest = fingerprint(checked.reports, names)
+        warned = itertools.chain.from_iterable(info.warned for info in inventory.infos.values())
         return Verdict(
             depth=self.depth,
             problems=tuple(group(problems)),
@@ -179,9 +195,7 @@ class _SetCheck(Struct, frozen=True):
             fingerprint=digest,
             faulty=_faulty_shards(names, problems),
             dataset=self.dataset.name,
-            warned=tuple(
-                itertools.chain.from_iterable(info.warned for info in inventory.infos.values())
-            ),
+            warned=tuple(warned),
         )
 
     def _state(self) -> tuple[StateKind, str]:
@@ -201,8 +215,12 @@ class _SetCheck(Struct, frozen=True):
     @property
     def _done(self) -> str:
         state = self.inventory.state
-        names = state.plan.fingerprints_by_name() if state.plan else self.inventory.expected
-        return f"{len(names) - len(state.missing):,} of {number_of(len(names), 'shard')}"
+        total = len(self.inventory.expected)
+        if state.plan:
+            total = len(state.plan.fingerprints_by_name())
+        done = total - len(state.missing)
+        shards = number_of(total, "shard")
+        return f"{done:,} of {shards}"
 
     def _notes(self) -> Iterator[str]:
         """Notes about an unfinished set, the data set, images that were set aside, and ranks."""
@@ -218,9 +236,10 @@ class _SetCheck(Struct, frozen=True):
             yield "made from several copies of the images, which were compared by sample"
         yield from _note_images_set_aside(inventory)
         if is_of_ranks:
+            merge = merge_command(self.layout)
             yield Hint(
                 "ranks make these shards; to finish the set, or to list the ranks to run again: ",
-                merge_command(self.layout),
+                merge,
             )
         yield from _note_foreign_splits(inventory.state)
         if self.share:
@@ -241,19 +260,20 @@ def _faulty_shards(
 
 
 def _note_images_set_aside(inventory: Inventory) -> Iterator[str]:
-    infos = [inventory.infos[name] for name in inventory.expected if name in inventory.infos]
-    images = list(itertools.chain.from_iterable(info.set_aside for info in infos))
+    images: list[str] = []
+    for name in inventory.expected:
+        if name in inventory.infos:
+            images += inventory.infos[name].set_aside
     if images:
-        yield f"{number_of(len(images), 'image was', 'images were')} set aside: {listed(images)}"
+        count = number_of(len(images), "image was", "images were")
+        yield f"{count} set aside: {listed(images)}"
 
 
 def _note_foreign_splits(state: SetState) -> Iterator[str]:
     if state.orphans and not state.has_prefixes:
-        splits = listed(dict.fromkeys(split_of(name) for name in state.orphans))
-        yield (
-            f"{number_of(len(state.orphans), 'shard')} of {splits} skipped: "
-            "they are of no split of this set"
-        )
+        shards = number_of(len(state.orphans), "shard")
+        splits = dict.fromkeys(split_of(name) for name in state.orphans)
+        yield f"{shards} of {listed(splits)} skipped: they are of no split of this set"
 
 
 def verify_file(path: AnyPath, *, depth: Depth = "full") -> Verdict:
@@ -277,15 +297,26 @@ def verify_file(path: AnyPath, *, depth: Depth = "full") -> Verdict:
         remedy = remedy_own(SetState.read(layout))
         claimed = "part"
         reason = f"{path.name} is intact, one shard of {dataset.name}."
-    report = ShardCheck(layout, examiner, manifest.shards, remedy, lists_records=False)(path.name)
-    expected = info.records if info else report.records
-    counts = (report.records, expected, len(report.labels), report.boxes, path.stat().st_size)
+    check = ShardCheck(layout, examiner, manifest.shards, remedy, lists_records=False)
+    report = check(path.name)
+    if report.problems:
+        reason = ""
+    problem_kinds = {problem.kind for problem in report.problems}
+    total = SplitReport(
+        split_of(path.name) or path.name,
+        shards=1,
+        records=report.records,
+        expected=info.records if info else report.records,
+        classes=len(report.labels),
+        boxes=report.boxes,
+        bytes=path.stat().st_size,
+    )
     return Verdict(
         depth=depth,
         problems=tuple(group(report.problems)),
-        totals=(SplitReport(split_of(path.name) or path.name, 1, *counts),),
-        level=level_of(claimed, {problem.kind for problem in report.problems}),
-        reason="" if report.problems else reason,
+        totals=(total,),
+        level=level_of(claimed, problem_kinds),
+        reason=reason,
         has_manifest=info is not None,
         flavour="recipe",
         fingerprint=fingerprint({path.name: report}, [path.name]),
@@ -302,14 +333,16 @@ def _check_shards(
     """The findings of every shard; a shard whose check failed is a Problem."""
     checked = Checked()
     failures: list[Problem] = []
-    progress.begin("verify", sum(inventory.sizes[name] for name in inventory.present), "B")
+    total_bytes = sum(inventory.sizes[name] for name in inventory.present)
+    progress.begin("verify", total_bytes, "B")
     for outcome in engine.map(check, inventory.present):
         if isinstance(outcome, Failed):
             if isinstance(outcome.error, WorkerError):
                 raise outcome.error
             detail = in_a_line(outcome.error)
             remedy = "check the disk, then verify again"
-            failures.append(Problem(ProblemKind.UNREADABLE, outcome.task, detail, remedy))
+            failure = Problem(ProblemKind.UNREADABLE, outcome.task, detail, remedy)
+            failures.append(failure)
         else:
             checked.add(outcome.task, outcome.value)
         progress.advance(inventory.sizes[outcome.task])
@@ -319,8 +352,12 @@ def _check_shards(
 
 def _compression(inventory: Inventory) -> Compression | None:
     """The compression of all shards, if the manifest records it."""
-    compression = inventory.manifest.settings.get("compression") if inventory.manifest else None
-    return compression if compression in ("none", "gzip", "zlib") else None
+    if inventory.manifest is None:
+        return None
+    compression: Compression | None = inventory.manifest.settings.get("compression")
+    if compression in ("none", "gzip", "zlib"):
+        return compression
+    return None
 
 
 # the set as a whole -------------------------------------------------------------------------------
@@ -329,10 +366,9 @@ def _compression(inventory: Inventory) -> Compression | None:
 def _restricted(inventory: Inventory, share: Share) -> Inventory:
     """The shards of a rank; the first rank also checks files that are no shards of the set."""
     in_share = set(share.of(inventory.expected))
-    shards = {
-        split: [name for name in names if name in in_share]
-        for split, names in inventory.shards.items()
-    }
+    shards = {}
+    for split, names in inventory.shards.items():
+        shards[split] = [name for name in names if name in in_share]
     file_names = set(in_share)
     if share.rank == 0:
         file_names |= inventory.sizes.keys() - set(inventory.expected)
@@ -346,11 +382,12 @@ def _missing_splits(inventory: Inventory, is_part: bool) -> list[Problem]:
         return []
     remedy = "get its shards; for a part of the set, run verify with --allow-incomplete"
     detail = "all its shards are missing"
-    return [
-        Problem(ProblemKind.MISSING_SHARD, split, detail, remedy)
-        for split in inventory.splits
-        if not inventory.of(split)
-    ]
+    problems = []
+    for split in inventory.splits:
+        if not inventory.of(split):
+            problem = Problem(ProblemKind.MISSING_SHARD, split, detail, remedy)
+            problems.append(problem)
+    return problems
 
 
 def _totals(inventory: Inventory, checked: Checked | None) -> tuple[SplitReport, ...]:
@@ -366,8 +403,11 @@ def _total(split: str, inventory: Inventory, checked: Checked | None) -> SplitRe
     size = sum(inventory.sizes[name] for name in names)
     total = SplitReport(split, len(names), None, inventory.images[split], None, None, size)
     if checked:
-        return _checked_total(total, checked.of(names), len(checked.labels[split]))
-    recorded = inventory.manifest.totals.get(split) if inventory.manifest else None
+        class_count = len(checked.labels[split])
+        return _checked_total(total, checked.of(names), class_count)
+    if inventory.manifest is None:
+        return total
+    recorded = inventory.manifest.totals.get(split)
     if recorded is None:
         return total
     records = sum(inventory.infos[name].records for name in names)
@@ -387,14 +427,16 @@ def _counts(inventory: Inventory) -> dict[str, int]:
     """The numbers of images set aside, repaired and warned of, of files skipped, of boxes changed;
     those above 0.
     """
-    infos = inventory.infos.values()
     sources = inventory.manifest.sources.values() if inventory.manifest else ()
-    counts = {
-        "set aside": sum(len(info.set_aside) for info in infos),
-        "repaired": sum(len(repaired_images(info.repairs)) for info in infos),
-        "warned": sum(len(info.warned) for info in infos),
-        "skipped": sum(source.get("skipped", 0) for source in sources if isinstance(source, dict)),
-    }
+    counts = {"set aside": 0, "repaired": 0, "warned": 0, "skipped": 0}
+    for info in inventory.infos.values():
+        repaired = repaired_images(info.repairs)
+        counts["set aside"] += len(info.set_aside)
+        counts["repaired"] += len(repaired)
+        counts["warned"] += len(info.warned)
+    for source in sources:
+        if isinstance(source, dict):
+            counts["skipped"] += source.get("skipped", 0)
     for outcome, images in count_changed_boxes(sources).items():
         counts[f"boxes {outcome}"] = images.total()
     return {name: count for name, count in counts.items() if count}
@@ -413,7 +455,8 @@ def _keep(verdict: Verdict, layout: Layout, share: Share | None) -> list[str]:
         if verdict.problems:
             with atomic_file(path) as file:
                 for problem in to_builtins(verdict.problems, enc_hook=as_text):
-                    file.write(json.dumps(problem).encode() + b"\n")
+                    line = json.dumps(problem) + "\n"
+                    file.write(line.encode())
         else:
             path.unlink(missing_ok=True)
         save_verdict(verdict, layout, share_name)

@@ -43,23 +43,26 @@ def verify_raw(
         UsageError: the recipe is wrong.
     """
     progress = progress or Silent()
-    listing = dataset.list_raw(layout, engine, options or dataset.options, progress, depth)
-    findings = (
-        ImageFindings()
-        if listing.depth == "quick"
-        else check_images(listing.splits, engine, progress)
-    )
+    options = options or dataset.options
+    listing = dataset.list_raw(layout, engine, options, progress, depth)
+    findings = ImageFindings()
+    if listing.depth != "quick":
+        findings = check_images(listing.splits, engine, progress)
     problems_across_images, claim = listing.judge(findings)
     problems = (*listing.problems, *findings.problems, *problems_across_images)
-    level = level_of(claim.level, {problem.kind for problem in problems}, depth=listing.depth)
-    reason = claim.reason or _QUICK
+    problem_kinds = {problem.kind for problem in problems}
+    level = level_of(claim.level, problem_kinds, depth=listing.depth)
+    reason = ""
+    if not problems:
+        reason = claim.reason or _QUICK
+    totals = map(RawTotal.take, listing.splits)
     return RawVerdict(
         raw=str(layout.raw_dir),
         depth=listing.depth,
         problems=problems,
-        totals=tuple(map(RawTotal.take, listing.splits)),
+        totals=tuple(totals),
         level=level,
-        reason="" if problems else reason,
+        reason=reason,
         counts=_counts(listing, findings),
         notes=(*listing.notes, *_notes(findings)),
         odd=tuple(findings.odd.names),
@@ -83,9 +86,11 @@ def _notes(findings: ImageFindings) -> Iterator[str]:
     """Notes about odd and warned images, and images with the same bytes."""
     for group, images in (("odd", findings.odd), ("warned", findings.warned)):
         for remark, count in sorted(images.counts.items()):
-            names = listed(
-                name.rpartition(" (")[0] for name in images.names if name.endswith(f" ({remark})")
-            )
-            yield f"{group}: {number_of(count, 'image')}, {remark}: {names}"
+            ending = f" ({remark})"
+            names = [name for name in images.names if name.endswith(ending)]
+            image_names = listed(name.removesuffix(ending) for name in names)
+            image_count = number_of(count, "image")
+            yield f"{group}: {image_count}, {remark}: {image_names}"
     if findings.twin_count:
-        yield f"the same bytes under two names: {shown_twins(findings)}"
+        twins = shown_twins(findings)
+        yield f"the same bytes under two names: {twins}"

@@ -122,8 +122,6 @@ def writing(path: object) -> Iterator[None]:
     try:
         with space_errors(path):
             yield
-    except GoneError as error:
-        raise replaced_by_run(path, "there") from error
     except OSError as error:
         raise WriteError(
             f"cannot write {path}", error.strerror or str(error), _mend(error)

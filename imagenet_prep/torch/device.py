@@ -151,7 +151,8 @@ class DeviceBatches:
             for tensor in loaded.batch:
                 tensor.record_stream(stream)
         items = BatchItems(loaded.batch)
-        items.numbers, items.seed = numbers, self._seed
+        items.numbers = numbers
+        items.seed = self._seed
         collated: LoadedBatch = self._collate(items)
         return collated._replace(damaged=loaded.damaged)
 
@@ -217,10 +218,15 @@ class DeviceBatches:
         texts = [f"{self._seed} {draft.number.epoch} {int(draft.number)}" for draft in drafts]
         sizes = [(draft.height, draft.width) for draft in drafts]
         if type(crop) is RandomResizedCrop and drafts:
-            return draw_parts(crop, [seed_of(text) for text in texts], sizes)
+            seeds = [seed_of(text) for text in texts]
+            return draw_parts(crop, seeds, sizes)
         if type(crop) is CenterCrop:
             return [(crop.choose(*size), False) for size in sizes]
-        return [self._draw_as_workers(text, *size) for text, size in zip(texts, sizes, strict=True)]
+        draws: list[Draw] = []
+        for text, (height, width) in zip(texts, sizes, strict=True):
+            draw = self._draw_as_workers(text, height, width)
+            draws.append(draw)
+        return draws
 
     def _draw_as_workers(self, text: str, height: int, width: int) -> Draw:
         with own_random_numbers():
@@ -234,15 +240,20 @@ class DeviceBatches:
 
     def _decode(self, drafts: Sequence[Draft], decoded: Counter[str]) -> None:
         """Decode all that the device can, in one call."""
-        jpegs = [draft.plain for draft in drafts if draft.plain is not None]
+        drafts_with_jpeg: list[Draft] = []
+        jpegs: list[memoryview] = []
+        for draft in drafts:
+            if draft.plain is not None:
+                drafts_with_jpeg.append(draft)
+                jpegs.append(draft.plain)
         if not jpegs:
             return
         images = self._decoder.decode(jpegs)
-        with_jpeg = [draft for draft in drafts if draft.plain is not None]
-        for draft, image in zip(with_jpeg, images, strict=True):
+        for draft, image in zip(drafts_with_jpeg, images, strict=True):
             if image is not None and image.shape == (3, draft.height, draft.width):
                 draft.pixels = image
-                decoded["gpu" if image.is_cuda else "cpu"] += 1
+                decoder = "gpu" if image.is_cuda else "cpu"
+                decoded[decoder] += 1
 
     def _compare(self, drafts: Sequence[Draft]) -> None:
         """Raise InputError if the device decoded an image to other pixels than the CPU;
@@ -252,15 +263,17 @@ class DeviceBatches:
         if draft is None or draft.pixels is None:
             return
         try:
-            expected = torch.from_numpy(decode_array(draft.record.encoded)).permute(2, 0, 1)
+            decoded_by_cpu = decode_array(draft.record.encoded)
         except ImageError:
             draft.pixels = None  # the CPU says what is wrong
             return
-        apart = (draft.pixels.float() - expected.to(self._device).float()).abs().mean().item()
+        expected = torch.from_numpy(decoded_by_cpu).permute(2, 0, 1)
+        differences = draft.pixels.float() - expected.to(self._device).float()
+        apart = differences.abs().mean().item()
         if apart > MOST_APART:
+            place = draft.record.place
             raise InputError(
-                f"{draft.record.place}: {self._device} decodes its image to other pixels than "
-                "the CPU",
+                f"{place}: {self._device} decodes its image to other pixels than the CPU",
                 f"expected at most {MOST_APART:.0f} levels on average, got {apart:.0f}",
                 "report it, and leave decode=... out: workers decode then",
             )
@@ -281,8 +294,10 @@ class DeviceBatches:
         return complete
 
     def _decode_as_workers(self, draft: Draft) -> None:
-        size, part = self._crop.size, draft.part
-        resized = self._crop.resized(draft.record.cutout(lambda *_: part, size))
+        size = self._crop.size
+        part = draft.part
+        cutout = draft.record.cutout(lambda *_: part, size)
+        resized = self._crop.resized(cutout)
         if draft.is_mirrored:
             resized = resized.flip(-1)
         draft.pixels = resized.to(self._device)
@@ -313,15 +328,17 @@ class DeviceBatches:
         from imagenet_prep.torch.triton_resize import BLOCK, resize_parts
 
         size = self._crop.size
-        places = self._on_gpu(torch.tensor([_place(draft) for draft in drafts], dtype=torch.int64))
-        parts = self._on_gpu(
-            torch.tensor([draft.part[:4] for draft in drafts], dtype=torch.float32)
-        )
+        places = torch.tensor([_place(draft) for draft in drafts], dtype=torch.int64)
+        parts = torch.tensor([draft.part[:4] for draft in drafts], dtype=torch.float32)
+        places_on_gpu = self._on_gpu(places)
+        parts_on_gpu = self._on_gpu(parts)
         options = {"SIZE": size, "IS_FLOAT": images.is_floating_point(), "BLOCK": BLOCK}
+        blocks = -(-size * size // BLOCK)  # rounded up
+        launch = resize_parts[(len(drafts), blocks)]
         with _LAUNCHING:
-            resize_parts[(len(drafts), -(-size * size // BLOCK))](
-                places,
-                parts,
+            launch(
+                places_on_gpu,
+                parts_on_gpu,
                 images,
                 *images.stride(),
                 *self._output.scale,
@@ -336,10 +353,13 @@ class DeviceBatches:
         for image, draft in zip(images, drafts, strict=True):
             assert draft.pixels is not None
             pixels = draft.pixels.permute(1, 2, 0).numpy()
-            resized = self._crop.resized(cut_out(pixels, draft.part, 1, self._crop.size))
+            cutout = cut_out(pixels, draft.part, 1, self._crop.size)
+            resized = self._crop.resized(cutout)
             if draft.is_mirrored:
                 resized = resized.flip(-1)
-            image.copy_(resized * scale - shift if image.is_floating_point() else resized)
+            if image.is_floating_point():
+                resized = resized * scale - shift
+            image.copy_(resized)
 
 
 @contextmanager
@@ -361,10 +381,12 @@ def own_stream(device: torch.device) -> Iterator[None]:
 
 def _place(draft: Draft) -> tuple[int, ...]:
     """The row of a draft in the kernel's table."""
-    pixels, part = draft.pixels, draft.part
+    part = draft.part
+    pixels = draft.pixels
     assert pixels is not None
-    rows = _span(part.top, part.height, pixels.shape[1], is_cut=part.is_cut)
-    columns = _span(part.left, part.width, pixels.shape[2], is_cut=part.is_cut)
+    _, height, width = pixels.shape
+    rows = _span(part.top, part.height, height, is_cut=part.is_cut)
+    columns = _span(part.left, part.width, width, is_cut=part.is_cut)
     return (pixels.data_ptr(), *pixels.stride(), *rows, *columns, int(draft.is_mirrored))
 
 

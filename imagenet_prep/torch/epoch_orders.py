@@ -26,9 +26,8 @@ def sampled_order(sampler: Iterable[int], *, seed: int, epoch: int) -> list[int]
     try:
         return [operator.index(number) for number in numbers]
     except TypeError:
-        raise UsageError(
-            f"the sampler gave {shown(numbers)}", "expected whole numbers of records"
-        ) from None
+        problem = f"the sampler gave {shown(numbers)}"
+        raise UsageError(problem, "expected whole numbers of records") from None
 
 
 def epoch_order(starts: Sequence[int], *, seed: int, epoch: int, window: int) -> NDArray[np.int64]:
@@ -48,14 +47,17 @@ def epoch_order(starts: Sequence[int], *, seed: int, epoch: int, window: int) ->
     bits = np.random.PCG64(np.random.SeedSequence([seed, epoch]))
 
     def mixed(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        return numbers[np.argsort(bits.random_raw(len(numbers)), kind="stable")]
+        keys = bits.random_raw(len(numbers))
+        order = np.argsort(keys, kind="stable")
+        return numbers[order]
 
     shards = mixed(np.arange(len(starts) - 1))
     ordered = [np.zeros(0, dtype=np.int64)]
     for position in range(0, len(shards), window):
-        numbers_by_shard = [
-            np.arange(starts[shard], starts[shard + 1])
-            for shard in shards[position : position + window]
-        ]
-        ordered.append(mixed(np.concatenate(numbers_by_shard)))
+        numbers_by_shard: list[NDArray[np.int64]] = []
+        for shard in shards[position : position + window]:
+            numbers = np.arange(starts[shard], starts[shard + 1])
+            numbers_by_shard.append(numbers)
+        numbers_in_window = np.concatenate(numbers_by_shard)
+        ordered.append(mixed(numbers_in_window))
     return np.concatenate(ordered)

@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import pickle
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
-from contextlib import suppress
-from functools import partial
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from torch._utils import ExceptionWrapper
-from torch.utils.data import DataLoader, DistributedSampler, IterableDataset
+from torch.utils.data import DataLoader
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.reading.environment import check_rank
 from imagenet_prep.reading.left_out import LeftOut, OnDamagedRecord, check_policy
-from imagenet_prep.reading.shard_set import RecordSequence
-from imagenet_prep.storage import object_store
-from imagenet_prep.torch.arguments import shown, whole
+from imagenet_prep.torch.arguments import whole
 from imagenet_prep.torch.batches import (
-    TAKES,
     BatchCollate,
     ItemSettings,
     LoadedBatch,
     Seeded,
-    begin_worker,
-    collate,
-    collate_channels_last,
     empty_batch,
 )
 from imagenet_prep.torch.device_settings import device_settings
 from imagenet_prep.torch.epoch_places import EpochPlace
 from imagenet_prep.torch.epoch_sampler import EpochSampler, EpochSettings
+from imagenet_prep.torch.loader_options import (
+    complete_options,
+    refuse_flags,
+    refuse_other_data,
+    refuse_other_samplers,
+)
 
 
 class Loader(DataLoader[Any]):
@@ -132,9 +128,9 @@ class Loader(DataLoader[Any]):
         **options: Any,
     ) -> None:
         check_policy("Loader", on_damaged)
-        _refuse_flags(options, shuffle=shuffle, drop_last=drop_last, channels_last=channels_last)
-        _refuse_other_data(dataset, options)
-        _refuse_other_samplers(sampler)
+        refuse_flags(options, shuffle=shuffle, drop_last=drop_last, channels_last=channels_last)
+        refuse_other_data(dataset, options)
+        refuse_other_samplers(sampler)
         # a framework that makes a Loader again gives its data set back
         if not isinstance(dataset, Seeded):
             seed = whole("Loader(seed=", seed, 0)
@@ -161,7 +157,7 @@ class Loader(DataLoader[Any]):
             options["batch_sampler"] = batch_sampler
         self._left_out = LeftOut()
         self._decoded = Counter[str]()
-        super().__init__(dataset, **_prepared(options, dataset, channels_last=channels_last))
+        super().__init__(dataset, **complete_options(options, dataset, channels_last=channels_last))
         # a DataLoader with a batch_sampler has another sampler and no batch_size: the attributes
         # say what is used
         self.batch_sampler.set_epoch = epochs.set_epoch  # called by Trainer when it resumes
@@ -364,84 +360,6 @@ def _from_worker(wrapped: ExceptionWrapper) -> Exception:
     except Exception as error:  # noqa: BLE001 - the caller raises it
         return error.with_traceback(None)
     raise AssertionError
-
-
-def _prepared(
-    options: Mapping[str, Any], dataset: Seeded, *, channels_last: bool
-) -> dict[str, Any]:
-    """The options for DataLoader, with the functions that a Loader wraps;
-    nothing is wrapped twice.
-    """
-    prepared = dict(options)
-    if channels_last and options.get("collate_fn") is not None:
-        raise UsageError(
-            "Loader(channels_last=True, collate_fn=...)", "expected only one of these options"
-        )
-    worker_init = options.get("worker_init_fn")
-    if not (isinstance(worker_init, partial) and worker_init.func is begin_worker):
-        prepared["worker_init_fn"] = partial(begin_worker, worker_init)
-    make_batch = options.get("collate_fn") or _usual_collate(dataset, channels_last=channels_last)
-    if not isinstance(make_batch, BatchCollate):
-        make_batch = BatchCollate(make_batch)
-    prepared["collate_fn"] = make_batch
-    has_context = prepared.get("multiprocessing_context") is not None
-    if prepared.get("num_workers") and not has_context and _must_spawn(dataset):
-        prepared["multiprocessing_context"] = "spawn"
-    return prepared
-
-
-def _usual_collate(dataset: Seeded, *, channels_last: bool) -> Callable[[list[Any]], Any]:
-    if dataset.settings.device is not None:
-        return list  # the images and labels of a batch come already
-    return collate_channels_last if channels_last else collate
-
-
-def _must_spawn(dataset: Seeded) -> bool:
-    """Whether forked workers could not read the data set:
-    this process used the object store that holds it.
-    """
-    start_method = multiprocessing.get_start_method(allow_none=True)
-    if start_method is None:
-        start_method = multiprocessing.get_all_start_methods()[0]
-    if start_method != "fork" or not object_store.are_used():
-        return False
-    with suppress(Exception):  # it can't be pickled: a forked worker then says what to do
-        pickled = pickle.dumps(dataset)  # it names the modules of all its classes
-        return object_store.__name__.encode() in pickled
-    return False
-
-
-def _refuse_flags(options: Mapping[str, Any], **flags: object) -> None:
-    for name, value in flags.items():
-        if not isinstance(value, bool) and (name, value) != ("drop_last", None):
-            raise UsageError(f"Loader({name}={shown(value)})", "expected True or False")
-    if options.get("generator") is not None:
-        raise UsageError(
-            "Loader(generator=...)", "expected seed=..., which decides order and augmentation"
-        )
-
-
-def _refuse_other_data(dataset: object, options: Mapping[str, Any]) -> None:
-    is_map_style = isinstance(dataset, Sized) and hasattr(dataset, "__getitem__")
-    is_records = isinstance(dataset, RecordSequence) and options.get("collate_fn") is None
-    if isinstance(dataset, str | IterableDataset) or not is_map_style or is_records:
-        raise UsageError(
-            f"Loader({shown(dataset)})",
-            "expected a map-style data set whose items make a batch",
-            TAKES,
-        )
-
-
-def _refuse_other_samplers(sampler: object) -> None:
-    expected = ""
-    if sampler is not None and not (isinstance(sampler, Iterable) and isinstance(sampler, Sized)):
-        expected = "expected numbers of records, and a length"
-    elif isinstance(sampler, DistributedSampler):
-        expected = "Loader divides the records among ranks itself: leave the sampler out"
-    elif getattr(sampler, "generator", None) is not None:
-        expected = "its generator can't be resumed: make the sampler without, Loader seeds it"
-    if expected:
-        raise UsageError(f"Loader(sampler={shown(sampler)})", expected)
 
 
 def _sampler_within(batch_sampler: object) -> EpochSampler:

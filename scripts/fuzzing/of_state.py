@@ -19,7 +19,15 @@ from imagenet_prep.checks.set_checks import check_names, check_sizes
 from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.checks.verdict import load_verdict
 from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, UsageError
-from imagenet_prep.fetch import access, partial, reply, session
+from imagenet_prep.fetch import (
+    access,
+    answer_checks,
+    credentials,
+    login_form,
+    partial,
+    reply,
+    session,
+)
 from imagenet_prep.fetch.patience import CutError, Pace
 from imagenet_prep.fetch.reply import Remote
 from imagenet_prep.ilsvrc2012 import facts
@@ -219,7 +227,7 @@ def http_reply(data: bytes) -> None:
         assert remote.total >= 0
         answers.prepare(data)
         with asking.get(_URL) as response:
-            reply.check_status(response, _URL)
+            answer_checks.check_status(response, _URL)
             found = reply.content_range(response)
             assert found is None or 0 <= found[0] < found[1] <= found[2]
             body = reply.Body(response)
@@ -257,7 +265,7 @@ def partial_state(data: bytes) -> None:
 )
 def sign_in_page(data: bytes) -> None:
     """A page that may hold a form to sign in: an answer for anything."""
-    form = access.find_login_form(data, _URL)
+    form = login_form.find_login_form(data, _URL)
     if form is not None:
         assert (
             form.filled("user", "password")[form.password] == "password"
@@ -276,7 +284,7 @@ def cookies_file(data: bytes) -> None:
 def netrc_file(data: bytes) -> None:
     """A netrc: what can't be read holds no credentials."""
     os.environ["NETRC"] = str(file_of(data, "netrc"))
-    access.find_credentials("https://image-net.org/", prompt=None)
+    credentials.find_credentials("https://image-net.org/", prompt=None)
 
 
 # names --------------------------------------------------------------------------------------------

@@ -186,7 +186,7 @@ class _ShowCommand(Command):
 
 
 @click.command(cls=_ShowCommand)
-@click.argument("file", type=o.any_file)
+@click.argument("file", type=o.any_place)
 @click.option("--limit", type=Number(min=1), help="Show at most this many records.")
 @click.option("--record", type=Number(min=0), help="Show only this record; the first is 0.")
 @click.option(

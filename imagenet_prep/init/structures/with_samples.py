@@ -34,7 +34,8 @@ from imagenet_prep.init.sample_files import (
 from imagenet_prep.init.structures import Recogniser
 from imagenet_prep.init.table_forms import class_values
 from imagenet_prep.recipes import downsampled
-from imagenet_prep.recipes.array_sets import FILE, rival_files
+from imagenet_prep.recipes.array_groups import rival_files
+from imagenet_prep.recipes.array_sets import FILE
 from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.joined_samples import Samples, split_of
 from imagenet_prep.recipes.path_parts import base_name, grouped

@@ -5,24 +5,22 @@ key points, captions or segments.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages, find_rows
-from imagenet_prep.recipes.annotation_files import MOST, check_size, json_fault
+from imagenet_prep.recipes.annotation_files import MOST, check_size
 from imagenet_prep.recipes.box_files import BoxFile, Marked, PolygonError, columns_named
 from imagenet_prep.recipes.box_policy import Corners, Size, corners_of_size, fault
+from imagenet_prep.recipes.coco_file import Coco, CocoAnnotation, OutlinedAnnotation, read_coco
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
 from imagenet_prep.recipes.object_masks import (
-    NO_OUTLINE,
     Outline,
     Runs,
     box_of,
@@ -30,106 +28,10 @@ from imagenet_prep.recipes.object_masks import (
     read_outline,
 )
 from imagenet_prep.sources.names import below, text_of
-from imagenet_prep.storage.files import kind_of, view_of
+from imagenet_prep.storage.files import kind_of
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
-
-_Int64 = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
-"""All that a record can hold."""
-
-
-class _CocoImage(Struct, gc=False):
-    id: int | str
-    file_name: str
-    width: int
-    height: int
-
-
-class _Segment(Struct, gc=False):
-    """An object of a panoptic PNG: its pixels have the number ``id``."""
-
-    id: int
-    category_id: _Int64 | None = None
-    bbox: Corners | None = None
-    iscrowd: _Int64 = 0
-    area: float | None = None
-
-
-class _Annotation(Struct):
-    image_id: int | str
-    id: int | str | None = None
-    category_id: _Int64 | None = None
-    bbox: Corners | None = None
-    iscrowd: _Int64 = 0
-    area: float | None = None
-    keypoints: list[float] | None = None
-    num_keypoints: _Int64 | None = None
-    caption: str | None = None
-    segments_info: list[_Segment] | None = None
-    file_name: str = ""
-
-
-class _Outlined(_Annotation):
-    """An annotation with its outline, polygons or runs, as its file has it:
-    numbers would take ten times the memory.
-    """
-
-    segmentation: msgspec.Raw = NO_OUTLINE
-
-
-class _Category(Struct):
-    id: _Int64
-    name: str
-    keypoints: list[str] = []
-
-
-class Coco(Struct):
-    """The parts of a COCO file that matter; https://cocodataset.org/#format-data has them."""
-
-    images: list[_CocoImage]
-    annotations: list[_Annotation] = []
-    categories: list[_Category] = []
-    has_outlines: bool = False
-
-    @property
-    def content(self) -> str:
-        """ "boxes", "outlines", "segments" or "captions", as its annotations are; "" for others."""
-        if any(annotation.bbox is not None for annotation in self.annotations):
-            return "boxes"
-        if any(annotation.caption is not None for annotation in self.annotations):
-            return "captions"
-        if any(annotation.segments_info for annotation in self.annotations):
-            return "segments"
-        return "outlines" if self.has_outlines and self.annotations else ""
-
-    @property
-    def keypoint_count(self) -> int:
-        """The most key points that an object can have, by the names that categories have."""
-        return max((len(category.keypoints) for category in self.categories), default=0)
-
-
-class _CocoOutlines(Coco):
-    annotations: list[_Outlined] = []  # type: ignore[assignment]
-
-
-_OUTLINES = re.compile(rb'"segmentation"\s*:\s*[\[{]\s*[^\s\]}]')
-
-
-def read_coco(path: Path, *, with_outlines: bool = False) -> Coco:
-    """Read a COCO file.
-
-    Raises:
-        InputError: it is no JSON, or a key is missing or has another type; the error names it.
-    """
-    try:
-        view = view_of(path)
-        data = view[0 : len(view)]
-        coco: Coco = msgspec.json.decode(data, type=_CocoOutlines if with_outlines else Coco)
-        coco.has_outlines = bool(_OUTLINES.search(data))
-        return coco
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise json_fault(path, error, "expected a COCO file of boxes or captions") from error
 
 
 # boxes --------------------------------------------------------------------------------------------
@@ -142,7 +44,8 @@ def _read_boxes(path: Path, coco: Coco, keypoint_count: int, file: BoxFile) -> l
     """
     images = _images_in(path, coco)
     keypoint_names = _number_classes(path, coco, file)
-    file.columns = columns_named("crowd", "area", *(_KEYPOINTS if keypoint_count else ()))
+    keypoint_columns = _KEYPOINTS if keypoint_count else ()
+    file.columns = columns_named("crowd", "area", *keypoint_columns)
     file.has_outlines |= coco.has_outlines or coco.content == "segments"
     _note_unread(path, coco, keypoint_count, file)
     for annotation, outline, place in _objects_in(path, coco, images, file):
@@ -173,20 +76,18 @@ def _read_boxes(path: Path, coco: Coco, keypoint_count: int, file: BoxFile) -> l
 def _note_unread(path: Path, coco: Coco, keypoint_count: int, file: BoxFile) -> None:
     """Note outlines and key points that are not read."""
     if coco.has_outlines and file.polygons is None:
-        file.unread.append(
-            f"{path.name}: segmentation is not read, only boxes; `polygons: "
-            "masks` in `boxes` reads it"
-        )
-    if not keypoint_count and any(annotation.keypoints for annotation in coco.annotations):
-        file.unread.append(
-            f"{path.name}: keypoints are not read: no category has a list `keypoints` of their "
-            "names"
-        )
+        reason = "segmentation is not read, only boxes; `polygons: masks` in `boxes` reads it"
+        file.unread.append(f"{path.name}: {reason}")
+    if keypoint_count:
+        return
+    if any(annotation.keypoints for annotation in coco.annotations):
+        reason = "keypoints are not read: no category has a list `keypoints` of their names"
+        file.unread.append(f"{path.name}: {reason}")
 
 
 def _objects_in(
     path: Path, coco: Coco, images: Mapping[int | str, Marked], file: BoxFile
-) -> Iterator[tuple[_Annotation, Outline | None, str]]:
+) -> Iterator[tuple[CocoAnnotation, Outline | None, str]]:
     """Every object with its outline, None without one, and its place for messages;
     a segment is an object, too.
     """
@@ -197,9 +98,10 @@ def _objects_in(
             continue
         png = Runs()
         if file.polygons == "masks":
-            png = _panoptic_png(path, annotation, _image_of(images, annotation, place), file, place)
+            image = _image_of(images, annotation, place)
+            png = _panoptic_png(path, annotation, image, file, place)
         for segment in annotation.segments_info:
-            segment_annotation = _Annotation(
+            segment_annotation = CocoAnnotation(
                 annotation.image_id,
                 segment.id,
                 segment.category_id,
@@ -215,9 +117,9 @@ def _objects_in(
 _NULL = msgspec.Raw(b"null")
 
 
-def _outline_of(annotation: _Annotation, place: str) -> Outline | None:
+def _outline_of(annotation: CocoAnnotation, place: str) -> Outline | None:
     """The outline of an annotation; None if it has none, or if nobody asked."""
-    if not isinstance(annotation, _Outlined) or annotation.segmentation == _NULL:
+    if not isinstance(annotation, OutlinedAnnotation) or annotation.segmentation == _NULL:
         return None
     try:
         outline = read_outline(annotation.segmentation)
@@ -230,7 +132,7 @@ def _outline_of(annotation: _Annotation, place: str) -> Outline | None:
 
 
 def _panoptic_png(
-    path: Path, annotation: _Annotation, image: Marked, file: BoxFile, place: str
+    path: Path, annotation: CocoAnnotation, image: Marked, file: BoxFile, place: str
 ) -> Runs:
     """The PNG of an image's segments: in the folder that is named as their file is, next to it."""
     folder = path.with_suffix("")
@@ -243,20 +145,24 @@ def _panoptic_png(
     if kind_of(png) != "file":
         raise InputError(f"{place}: {png} is not there", expected, "unpack the PNGs there")
     image.mask_files.append(png)
-    return Runs(file=text_of(os.path.relpath(png, file.root)), length=png.stat().st_size)
+    relative_path = os.path.relpath(png, file.root)
+    length = png.stat().st_size
+    return Runs(file=text_of(relative_path), length=length)
 
 
 def _number_classes(path: Path, coco: Coco, file: BoxFile) -> dict[int | None, list[str]]:
     """Keep the names of the categories by their numbers; the names of the key points of each."""
     for category in coco.categories:
-        if file.classes.setdefault(category.id, category.name) != category.name:
-            problem = f"{category.name!r}, and {file.classes[category.id]!r} before"
-            raise fault(f"{path}: category {category.id}", problem, "expected one name for each id")
+        first_name = file.classes.setdefault(category.id, category.name)
+        if first_name != category.name:
+            place = f"{path}: category {category.id}"
+            problem = f"{category.name!r}, and {first_name!r} before"
+            raise fault(place, problem, "expected one name for each id")
     return {category.id: category.keypoints for category in coco.categories}
 
 
 def _corners(
-    annotation: _Annotation,
+    annotation: CocoAnnotation,
     outline: Outline | None,
     image: Marked,
     place: str,
@@ -266,7 +172,7 @@ def _corners(
     """The box of an annotation, in pixels: its own, or that of its outline."""
     if annotation.bbox is not None:
         return corners_of_size(*annotation.bbox)
-    if outline is None and has_outlines and not isinstance(annotation, _Outlined):
+    if outline is None and has_outlines and not isinstance(annotation, OutlinedAnnotation):
         raise PolygonError(place)
     is_segment = isinstance(outline, Runs) and outline.segment is not None
     if outline is None or is_segment:
@@ -287,7 +193,7 @@ def _corners_of_outline(outline: Outline, size: Size, place: str) -> Corners:
     return corners
 
 
-def _area(annotation: _Annotation, corners: Corners) -> float:
+def _area(annotation: CocoAnnotation, corners: Corners) -> float:
     """The area of an object in pixels; that of its box where the file does not say."""
     if annotation.area is not None:
         return annotation.area
@@ -302,34 +208,39 @@ def _limit_area(area: float, box: Corners, image: Marked) -> float:
     assert image.size is not None
     width, height = image.size
     xmin, ymin, xmax, ymax = box
-    return min(abs(area), (xmax - xmin) * width * (ymax - ymin) * height)
+    box_area = (xmax - xmin) * width * (ymax - ymin) * height
+    return min(abs(area), box_area)
 
 
 _KEYPOINTS = ("keypoint_count", "keypoint_x", "keypoint_y", "keypoint_visibility", "keypoint_text")
 
 
 def _read_keypoints(
-    annotation: _Annotation, names: list[str], keypoint_count: int, image: Marked, place: str
+    annotation: CocoAnnotation, names: list[str], keypoint_count: int, image: Marked, place: str
 ) -> dict[str, Any]:
     """The key points of an object, relative; zeros where it has none,
     so that all objects have equally many.
     """
-    numbers = annotation.keypoints or [0.0] * 3 * keypoint_count
+    number_count = 3 * keypoint_count
+    numbers = annotation.keypoints or [0.0] * number_count
     has_names = len(names) == keypoint_count
-    if len(numbers) != 3 * keypoint_count or (annotation.keypoints and not has_names):
+    lacks_names = annotation.keypoints and not has_names
+    if len(numbers) != number_count or lacks_names:
         expected = f"expected three for each of {keypoint_count}"
         raise fault(place, f"{len(numbers)} numbers of keypoints", expected)
     assert image.size is not None
     width, height = image.size
     xs = [x / width for x in numbers[::3]]
     ys = [y / height for y in numbers[1::3]]
-    _check_keypoints(xs, ys, numbers[2::3], place)
-    visibilities = [int(visibility) for visibility in numbers[2::3]]
+    written_visibilities = numbers[2::3]
+    _check_keypoints(xs, ys, written_visibilities, place)
+    visibilities = [int(visibility) for visibility in written_visibilities]
     visible_count = annotation.num_keypoints
     if visible_count is None:
         visible_count = sum(visibility > 0 for visibility in visibilities)
     texts = names if has_names else [""] * keypoint_count
-    return dict(zip(_KEYPOINTS, (visible_count, xs, ys, visibilities, texts), strict=True))
+    columns = (visible_count, xs, ys, visibilities, texts)
+    return dict(zip(_KEYPOINTS, columns, strict=True))
 
 
 def _check_keypoints(
@@ -351,7 +262,8 @@ def _read_captions(path: Path, coco: Coco) -> list[Marked]:
         place = f"{path}: annotations[{number}] (id {annotation.id})"
         if annotation.caption is None:
             raise fault(place, "no caption", "expected a file of captions")
-        captions = _image_of(images, annotation, place).values.setdefault("boxes.caption", [])
+        image = _image_of(images, annotation, place)
+        captions = image.values.setdefault("boxes.caption", [])
         captions.append(annotation.caption.strip())
     return list(images.values())
 
@@ -372,7 +284,7 @@ def _images_in(path: Path, coco: Coco) -> dict[int | str, Marked]:
     return images
 
 
-def _image_of(images: Mapping[int | str, Marked], annotation: _Annotation, place: str) -> Marked:
+def _image_of(images: Mapping[int | str, Marked], annotation: CocoAnnotation, place: str) -> Marked:
     if annotation.image_id not in images:
         expected = "expected the id of one of the images"
         raise fault(place, f"image_id {annotation.image_id}", expected)
@@ -384,8 +296,10 @@ def _image_of(images: Mapping[int | str, Marked], annotation: _Annotation, place
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     paths = [*images.paths(keys.places)]
-    contents = [read_coco(path, with_outlines=keys.polygons is not None) for path in paths]
-    keypoint_count = max((coco.keypoint_count for coco in contents), default=0)
+    with_outlines = keys.polygons is not None
+    contents = [read_coco(path, with_outlines=with_outlines) for path in paths]
+    keypoint_counts = [coco.keypoint_count for coco in contents]
+    keypoint_count = max(keypoint_counts, default=0)
     for path in paths:
         coco = contents.pop(0)  # it takes a gigabyte
         annotated = _read_boxes(path, coco, keypoint_count, images.file)
@@ -403,7 +317,8 @@ def _mark_captions(path: Path, images: AnnotatedImages) -> None:
         image = images.marked.get(row)
         if image is None:
             image = images.file.captioned.setdefault(row, captioned)
-        image.values.setdefault("boxes.caption", []).extend(captions)
+        captions_of_image = image.values.setdefault("boxes.caption", [])
+        captions_of_image.extend(captions)
 
 
 _PARTS = (b'"images"', b'"annotations"', b'"categories"', b'"image_id"', b'"file_name"')
@@ -432,7 +347,8 @@ def _files_by_content(folder: AnnotatedFolder) -> dict[str, list[str]]:
     """The files of each content, sorted: one for the same images."""
     files: dict[str, list[str]] = {"boxes": [], "outlines": [], "segments": [], "captions": []}
     first_images: set[tuple[str, int | str]] = set()
-    for name in sorted(folder.files, key=lambda name: ("instances" not in name, name)):
+    instances_first = sorted(folder.files, key=lambda name: ("instances" not in name, name))
+    for name in instances_first:
         path = folder.path / name
         coco = read_coco(path)
         if not coco.content or not coco.images:

@@ -30,7 +30,7 @@ _UPLOADED = re.compile(r"[0-9a-f]{8}-(?=.)")
 
 def _read(path: Path, image_names: frozenset[str]) -> list[Drawn]:
     tasks = read_json(path, list[dict[str, Any]], "Label Studio")
-    images = []
+    images: list[Drawn] = []
     for number, task in enumerate(tasks):
         place = f"{path}: [{number}] (id {task.get('id')})"
         if not task.get("annotations", [task]):
@@ -44,9 +44,10 @@ def _read(path: Path, image_names: frozenset[str]) -> list[Drawn]:
 
 
 def _read_task(task: _Json, image_names: frozenset[str], place: str) -> Drawn:
-    objects = []
+    objects: list[DrawnObject] = []
     for number, region in enumerate(_regions(task, place)):
-        objects.append(_read_object(region, f"{place}: object {number}"))
+        place_of_object = f"{place}: object {number}"
+        objects.append(_read_object(region, place_of_object))
     name = _image_name(task, image_names, place)
     return Drawn(name, place, objects, is_relative=True)
 
@@ -60,8 +61,10 @@ def _image_name(task: _Json, image_names: frozenset[str], place: str) -> str:
     address = data.get("image") or next(iter(paths), "")
     if not isinstance(address, str) or not address:
         raise fault(place, "no image", "expected its path or address in data.image")
-    path = address.partition("?d=")[2] or address.partition("?")[0]
-    name = unquote(path).rpartition("/")[2]
+    before_query, _, _ = address.partition("?")
+    _, _, path_in_query = address.partition("?d=")
+    path = unquote(path_in_query or before_query)
+    _, _, name = path.rpartition("/")
     if name in image_names:
         return name
     return _UPLOADED.sub("", name, count=1)
@@ -136,11 +139,18 @@ def _fractions(percents: Sequence[Any]) -> list[float]:
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     image_names = frozenset(name.rpartition("/")[2] for name in images.names)
-    images.mark_named(keys.places, lambda path: _read(path, image_names))
+
+    def read(path: Path) -> list[Drawn]:
+        return _read(path, image_names)
+
+    images.mark_named(keys.places, read)
 
 
 def _recognises(_name: str, ends: bytes) -> bool:
-    return b'"original_width"' in ends and re.search(rb'"[a-z]+labels"', ends) is not None
+    if b'"original_width"' not in ends:
+        return False
+    labels = re.search(rb'"[a-z]+labels"', ends)
+    return labels is not None
 
 
 FORMAT = Format(

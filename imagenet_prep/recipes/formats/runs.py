@@ -43,7 +43,8 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     for path in images.paths(keys.places):
         objects_by_image: dict[str, list[_RunsOfObject]] = {}
         for runs_of_object in _rows(path):
-            objects_by_image.setdefault(runs_of_object.image, []).append(runs_of_object)
+            objects = objects_by_image.setdefault(runs_of_object.image, [])
+            objects.append(runs_of_object)
         named = [Marked(name, objects[0].place) for name, objects in objects_by_image.items()]
         for row, image in images.by_name(named, path):
             image.size = images.size(row)
@@ -58,12 +59,12 @@ def _rows(path: Path) -> Iterator[_RunsOfObject]:
     line_numbers, columns = read_columns(path)
     folded = {name.lower(): cells for name, cells in columns.items()}
     if _RUNS not in folded:
-        raise fault(
-            str(path), "no column EncodedPixels", f"expected this column among {', '.join(columns)}"
-        )
+        expected = f"expected this column among {', '.join(columns)}"
+        raise fault(str(path), "no column EncodedPixels", expected)
     names = next(iter(columns.values()))
     class_columns = (folded[name] for name in _CLASSES if name in folded)
-    class_names = next(class_columns, [NAMELESS] * len(line_numbers))
+    nameless = [NAMELESS] * len(line_numbers)
+    class_names = next(class_columns, nameless)
     rows = zip(line_numbers, names, class_names, folded[_RUNS], strict=True)
     for line_number, name, class_name, runs in rows:
         place = f"{path}, line {line_number}"
@@ -76,15 +77,16 @@ def _add_object(
 ) -> None:
     """Add an object: its box is the one around its pixels."""
     place = runs_of_object.place
+    words = runs_of_object.runs.split()
     try:
-        counts = _coco_counts(runs_of_object.runs.split(), size)
+        counts = _coco_counts(words, size)
         pixels = mask_pixels.fill_runs(counts, size)
     except (ImageError, ValueError) as error:
         problem = f"runs that can't be: {error}"
-        raise fault(
-            place, problem, "expected pairs of start and length; starts count from 1"
-        ) from error
-    outline = Runs(size=(size[1], size[0]), counts=counts)
+        expected = "expected pairs of start and length; starts count from 1"
+        raise fault(place, problem, expected) from error
+    width, height = size
+    outline = Runs(size=(height, width), counts=counts)
     images.file.add_pixels(image, runs_of_object.class_name, pixels, outline, place)
 
 
@@ -94,17 +96,22 @@ def _coco_counts(words: Sequence[str], size: Size) -> list[int]:
     """
     if len(words) % 2:
         raise ImageError(f"{len(words)} numbers")
+    numbers = list(map(int, words))
     counts: list[int] = []
     position = 0
-    for start, length in zip(map(int, words[::2]), map(int, words[1::2]), strict=True):
-        counts += [start - 1 - position, length]
-        position = start - 1 + length
-    return [*counts, size[0] * size[1] - position]
+    for start, length in zip(numbers[::2], numbers[1::2], strict=True):
+        first_pixel = start - 1
+        counts += (first_pixel - position, length)
+        position = first_pixel + length
+    width, height = size
+    pixels_left = width * height - position
+    return [*counts, pixels_left]
 
 
 def is_table(name: str, ends: bytes) -> bool:
     """Whether a file is a table of runs, by its first bytes."""
-    header = ends.partition(b"\n")[0].decode("utf-8", "replace")
+    first_line, _, _ = ends.partition(b"\n")
+    header = first_line.decode("utf-8", "replace")
     return name.lower().endswith(".csv") and _RUNS in header.lower()
 
 
@@ -116,7 +123,8 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
 
 
 def _is_in_mask_folder(name: str) -> bool:
-    return any(map(is_mask_folder, name.split("/")[:-1]))
+    *folders, _ = name.split("/")
+    return any(map(is_mask_folder, folders))
 
 
 FORMAT = Format(

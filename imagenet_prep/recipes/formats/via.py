@@ -52,10 +52,11 @@ def _read(path: Path, class_attribute: str | None) -> list[Drawn]:
 def _entries(path: Path) -> Iterator[tuple[str, str, _ViaRegion | None]]:
     """Each image of a JSON, then each of its regions."""
     for key, image in _images_in(path).items():
-        yield image.filename, f"{path}: {key}", None
+        place = f"{path}: {key}"
+        yield image.filename, place, None
         regions = image.regions.values() if isinstance(image.regions, dict) else image.regions
         for number, region in enumerate(regions):
-            yield image.filename, f"{path}: {key}: regions[{number}]", region
+            yield image.filename, f"{place}: regions[{number}]", region
 
 
 def _images_in(path: Path) -> dict[str, _ViaImage]:
@@ -85,9 +86,8 @@ def _read_object(region: _ViaRegion, class_attribute: str | None, place: str) ->
     shape = region.shape_attributes
     shape_name = shape.get("name")
     if shape.get("theta"):
-        raise fault(
-            place, f"a rotated {shape_name}", "expected a box parallel to the sides of the image"
-        )
+        expected = "expected a box parallel to the sides of the image"
+        raise fault(place, f"a rotated {shape_name}", expected)
     try:
         if shape_name in ("polygon", "polyline"):
             xs = check_numbers(shape["all_points_x"])
@@ -140,13 +140,19 @@ def _class_value(attributes: dict[str, Any], class_attribute: str | None) -> Any
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
-    class_attribute = (keys.columns or {}).get("label")
-    images.mark_named(keys.places, lambda path: _read(path, class_attribute))
+    columns = keys.columns or {}
+    class_attribute = columns.get("label")
+
+    def read(path: Path) -> list[Drawn]:
+        return _read(path, class_attribute)
+
+    images.mark_named(keys.places, read)
 
 
 def _recognises(name: str, ends: bytes) -> bool:
     if name.lower().endswith(".csv"):
-        return b"region_shape_attributes" in ends.split(b"\n", 1)[0]
+        first_line, _, _ = ends.partition(b"\n")
+        return b"region_shape_attributes" in first_line
     has_regions = b'"shape_attributes"' in ends and b'"region_attributes"' in ends
     return has_regions or b'"_via_img_metadata"' in ends
 

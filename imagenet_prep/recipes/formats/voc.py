@@ -33,7 +33,8 @@ def _read(path: Path) -> Drawn:
     size = check_size(width, height, place)
     image = Drawn(_text(root, "filename"), place, [], size)
     for number, element in enumerate(root.findall("object"), 1):
-        image.objects.append(_read_object(element, f"{place}: object {number}"))
+        place_of_object = f"{place}: object {number}"
+        image.objects.append(_read_object(element, place_of_object))
     return image
 
 
@@ -44,18 +45,21 @@ def _read_object(element: ElementTree.Element, place: str) -> DrawnObject:
     xmin, ymin, xmax, ymax = (_number(element, f"bndbox/{edge}", place) for edge in EDGES)
     values: dict[str, int | str] = {}
     for flag in ("difficult", "truncated"):
-        values[flag] = int(_number(element, flag, place, default="0"))
+        number = _number(element, flag, place, default="0")
+        values[flag] = int(number)
     values["view"] = _text(element, "pose") or "Unspecified"
     return DrawnObject(class_name, (xmin, ymin, xmax, ymax), place, values)
 
 
 def _text(element: ElementTree.Element, path: str) -> str:
-    return (element.findtext(path) or "").strip()
+    text = element.findtext(path) or ""
+    return text.strip()
 
 
 def _number(element: ElementTree.Element, path: str, place: str, default: str = "") -> float:
     text = _text(element, path) or default
-    return parse_number(text, f"{place}: <{path.rpartition('/')[2]}>")
+    _, _, tag = path.rpartition("/")
+    return parse_number(text, f"{place}: <{tag}>")
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
@@ -70,7 +74,9 @@ def _mark_files_without_ending(keys: BoxKeys, images: AnnotatedImages) -> None:
     """Read files such as n02085620_7, if some have the names of images."""
     missing = images.missing
     images.mark_files(keys.places, "", _read)
-    images.missing = missing + images.missing if images.marked else missing
+    if images.marked:
+        missing += images.missing
+    images.missing = missing
 
 
 def _note_other_names(images: AnnotatedImages) -> None:
@@ -99,13 +105,15 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     if not folder.files:
         return None
     matches = list(filter(None, map(_IMAGE_SET.fullmatch, folder.names)))
-    faults = []
-    if len({match[1] for match in matches}) > 1:
+    faults: list[InputError] = []
+    list_folders = {match[1] for match in matches}
+    if len(list_folders) > 1:
         paths = listed(match[0] for match in matches)
         problem = f"{folder.path} has lists of splits in several folders: {paths}"
         hint = "make a recipe of each folder above them"
         faults.append(InputError(problem, "expected one folder ImageSets/Main", hint))
-    lists = _read_lists(folder, {match[2]: match[0] for match in matches})
+    path_by_name = {match[2]: match[0] for match in matches}
+    lists = _read_lists(folder, path_by_name)
     if lists and not any(names for _, names in lists.values()):
         paths = listed(path for path, _ in lists.values())
         problem = f"{paths}: no line is the name of an image without its ending"
@@ -121,19 +129,22 @@ def _read_lists(
     images_by_stem = {stem_of(name): name for name in folder.images}
     has_both = "train" in paths or "val" in paths
     lists: dict[str, tuple[str, list[str]]] = {}
-    for voc_name in ("train", "val", "test") if has_both else ("trainval", "test"):
+    voc_names = ("train", "val", "test") if has_both else ("trainval", "test")
+    for voc_name in voc_names:
         if voc_name not in paths:
             continue
         path = paths[voc_name]
-        lines = (folder.path / path).read_text(errors="replace").splitlines()
-        stems = map(str.strip, lines)
+        text = (folder.path / path).read_text(errors="replace")
+        stems = map(str.strip, text.splitlines())
+        names = [images_by_stem[stem] for stem in stems if stem in images_by_stem]
         split = "validation" if voc_name == "val" else voc_name
-        lists[split] = path, [images_by_stem[stem] for stem in stems if stem in images_by_stem]
+        lists[split] = path, names
     return lists
 
 
 def _recognises(_name: str, ends: bytes) -> bool:
-    return bool(re.search(rb"<annotation[\s/>]", ends))
+    tag = re.search(rb"<annotation[\s/>]", ends)
+    return tag is not None
 
 
 FORMAT = Format(

@@ -1,0 +1,90 @@
+"""missing_text: the images of each class, counted -> what is missing, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.class_parts import WHOLE, Part
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.text import listed, number_of
+
+
+def expected_images(
+    catalog: Catalog | None, split: str, part: Part, by_class: Mapping[str, int] = {}
+) -> int:
+    """The expected number of images of a split; for some train classes, only a minimum is known.
+
+    ``by_class`` are the devkit's numbers of train images, empty without a devkit.
+    """
+    if part.is_whole:
+        return facts.IMAGES[split]
+    if by_class and split == facts.TRAIN:
+        return sum(by_class[wnid] for wnid in part.labels)
+    counts = catalog.count_by_label() if catalog and split == facts.TRAIN else {}
+    fewest = facts.FEWEST[split]
+    return sum(max(counts.get(label, 0), fewest) for label in part.rows())
+
+
+def missing_text(
+    catalog: Catalog | None, split: str, part: Part = WHOLE, by_class: Mapping[str, int] = {}
+) -> str | None:
+    """A description of the images that a split of the part lacks;
+    None if it is complete; see ``expected_images``.
+    """
+    expected = expected_images(catalog, split, part, by_class)
+    is_counted = bool(by_class) and split == facts.TRAIN
+    counts = catalog.count_by_label() if catalog else {}
+    present = sum(counts.values())
+    differing = _differing_classes(counts, by_class) if is_counted else []
+    if present == expected and len(counts) == len(part.labels) and not differing:
+        return None
+    is_exact = part.is_whole or is_counted or split == facts.VALIDATION
+    at_least = "" if is_exact else "at least "
+    difference = (
+        f"{expected - present:,} missing"
+        if present <= expected
+        else f"{present - expected:,} too many"
+    )
+    text = f"{split}: {present:,} of {at_least}{expected:,} images, {difference}"
+    text += _classes_text("without any", _absent_classes(counts, part))
+    if differing:
+        return text + _classes_text("with other numbers than the devkit's", differing)
+    fewest = facts.FEWEST[split]
+    return text + _classes_text(f"with fewer than {fewest}", _short_classes(counts, fewest))
+
+
+def _classes_text(quality: str, classes: Sequence[str]) -> str:
+    """Describe classes, as "; 2 classes without any: n01440764, n01443537"; "" for none."""
+    if not classes:
+        return ""
+    return f"; {number_of(len(classes), 'class', 'classes')} {quality}: {listed(classes)}"
+
+
+def _absent_classes(counts: Mapping[int, int], part: Part) -> list[str]:
+    """The classes of the part without an image."""
+    labels = facts.labels()
+    return [wnid for wnid in facts.synsets() if wnid in part.labels and labels[wnid] not in counts]
+
+
+def _short_classes(counts: Mapping[int, int], fewest: int) -> list[str]:
+    """The classes with fewer images than the smallest class has, with their numbers."""
+    wnids = facts.synsets()
+    return [
+        f"{wnids[label - 1]} ({count})" for label, count in sorted(counts.items()) if count < fewest
+    ]
+
+
+def _differing_classes(counts: Mapping[int, int], by_class: Mapping[str, int]) -> list[str]:
+    """The classes that are there with another number of images than the devkit's."""
+    return [
+        f"{wnid} ({count:,} of {by_class[wnid]:,})"
+        for wnid, count in count_by_wnid(counts).items()
+        if count != by_class[wnid]
+    ]
+
+
+def count_by_wnid(counts: Mapping[int, int]) -> dict[str, int]:
+    """The numbers of images by class, of those by label."""
+    wnids = facts.synsets()
+    return {wnids[label - 1]: count for label, count in counts.items()}

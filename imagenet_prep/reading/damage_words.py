@@ -1,0 +1,100 @@
+"""A damaged shard or record in words: what it looks like, where it is, and what to do."""
+
+from __future__ import annotations
+
+import contextlib
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import command
+from imagenet_prep.hints import Hint
+from imagenet_prep.state.manifest import features_by_column, find_set, load_manifest
+from imagenet_prep.state.set_state import SetState
+from imagenet_prep.storage.files import find_plain
+from imagenet_prep.storage.layout import Layout, split_of
+from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.text import listed
+from imagenet_prep.tfrecord.compression import Compression
+from imagenet_prep.tfrecord.framing import recorded_name
+
+_BEGINNINGS = {
+    b"\xff\xd8\xff": "a JPEG image",
+    b"\x89PNG\r\n": "a PNG image",
+    b"PK\3\4": "a zip file",
+    b"PAR1": "a parquet file",
+    b"\x93NUMPY": "a NumPy array",
+    b"\x89HDF\r\n": "an HDF5 file",
+}
+
+
+def looks_like(head: bytes) -> str:
+    """The kind of file that has these first bytes; "" if it may be a damaged TFRecord file.
+
+    A TFRecord file starts with a length of eight bytes, the last ones 0: no text does.
+    """
+    if head[257:262] == b"ustar":
+        return "a tar archive"
+    for beginning, file_kind in _BEGINNINGS.items():
+        if head.startswith(beginning):
+            return file_kind
+    text = head[:-3].decode(errors="replace")  # the last character may be cut
+    return "a text file" if _is_text(text) else ""
+
+
+def _is_text(text: str) -> bool:
+    if not text or "\ufffd" in text:
+        return False
+    return all(char.isprintable() or char.isspace() for char in text)
+
+
+def place_in_words(path: AnyPath, number: int, offset: int, compression: Compression) -> str:
+    """The place of a record, for messages."""
+    content = "" if compression == "none" else f" of its {compression} content"
+    return f"{path}: record {number} at byte {offset}{content}"
+
+
+def listed_name(path: AnyPath, number: int) -> str:
+    """The name of a record's image by the index of its shard;
+    "" without one: the record itself can't be read.
+    """
+    with contextlib.suppress(InputError):
+        layout = find_set(Layout(path.parent), split_of(path.name))
+        return recorded_name(find_plain(layout.listing_path(path.name)) or b"", number)
+    return ""
+
+
+def remedy(path: AnyPath, **settings: str) -> str:
+    """The verify command, with ``settings``, for a shard that imagenet-prep made;
+    otherwise to get a sound copy.
+    """
+    layout = Layout(path.parent)
+    if not is_recorded(layout, path.name):
+        return "get a sound copy of it"
+    return Hint(
+        command("verify", layout.data_dir, tuple(settings.items())),
+        "    (finds every fault in this set of shards)",
+    )
+
+
+def why_no_image(path: AnyPath, fault: str) -> tuple[str, str]:
+    """Detail and hint for a record without an image:
+    those of a recipe that names its own features, if it has one.
+    """
+    with contextlib.suppress(InputError):
+        manifest = load_manifest(find_set(Layout(path.parent), split_of(path.name)).manifest_path)
+        names = features_by_column(manifest.settings) if manifest else None
+        if manifest and names and "image/encoded" not in manifest.dataset.features:
+            image, *_ = names.get("encoded") or next(iter(names.values()))
+            detail = (
+                f"this set's recipe names its own features ({listed(manifest.dataset.features)})"
+            )
+            return detail, f'read record.features["{image}"], or convert with `record: inception`'
+    return fault, "its `features` show what it holds"
+
+
+def is_recorded(layout: Layout, name: str) -> bool:
+    """Whether imagenet-prep made a shard, by the records of its set."""
+    try:
+        state = SetState.read(find_set(layout, split_of(name)))
+    except InputError:  # a record can't be read: verify reports it
+        return any(set_layout.index_path(name).exists() for set_layout in layout.sets())
+    return name in state.infos or state.kind not in ("nothing", "foreign", "finished")

@@ -1,0 +1,118 @@
+"""read_objects: the objects of a row, as lists or one by one -> RowObjects; with the checks of a
+number and a class.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from imagenet_prep.recipes.box_policy import Corners, corners_of_size, fault
+from imagenet_prep.text import listed
+from imagenet_prep.tfrecord.inception import EDGES
+
+_BBOXES = ("bbox", "bboxes")
+_CATEGORIES = ("categories", "category")
+
+
+class RowObject(NamedTuple):
+    """An object as a row has it: its class, a text or a number, and its corners in pixels."""
+
+    label: str | int
+    corners: Corners
+
+
+def read_objects(value: Any, place: str) -> list[RowObject]:
+    """The objects of a row: lists of boxes and of classes, or a list of objects;
+    a CSV has them as JSON.
+    """
+    if value is None:
+        return []
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            problem = f"objects is not JSON: {error}"
+            raise fault(place, problem, '{"bbox": [[x, y, width, height]], ...}') from error
+    if isinstance(value, list):
+        value = _as_lists(value, place)
+    expected = "expected {bbox: [[x, y, width, height], ...], categories: [...]}"
+    if not isinstance(value, dict):
+        raise fault(place, f"objects is {shown_cell(value)}", expected)
+    boxes = _value_at(_BBOXES, value)
+    labels = _value_at(_CATEGORIES, value)
+    if not isinstance(boxes, list) or not isinstance(labels, list):
+        keys = listed(map(str, value)) or "nothing"
+        raise fault(place, f"objects has {keys}", expected)
+    if len(boxes) != len(labels):
+        problem = f"{len(boxes):,} boxes and {len(labels):,} classes"
+        raise fault(place, problem, "expected one class for each box")
+    return [_object_of(box, label, place) for box, label in zip(boxes, labels, strict=True)]
+
+
+def _value_at(names: Sequence[str], mapping: Mapping[str, Any]) -> Any:
+    """The value at the first of these names that is a key; None if none is."""
+    name = first_of(names, mapping)
+    return mapping.get(name or "")
+
+
+def _as_lists(objects: list[Any], place: str) -> dict[str, list[Any]]:
+    """A list of objects as lists of their values."""
+    boxes: list[Any] = []
+    labels: list[Any] = []
+    for shape in objects:
+        if not isinstance(shape, dict):
+            expected = "expected {bbox: [x, y, width, height], category: ...}"
+            raise fault(place, f"an object is {shown_cell(shape)}", expected)
+        boxes.append(_value_at(_BBOXES, shape))
+        labels.append(_value_at(_CATEGORIES, shape))
+    return {"bbox": boxes, "category": labels}
+
+
+def _object_of(box: Any, label: Any, place: str) -> RowObject:
+    """An object of x, y, width and height in pixels."""
+    if not isinstance(box, list) or len(box) != len(EDGES):
+        raise fault(place, f"a bbox of {shown_cell(box)}", "expected x, y, width, height in pixels")
+    x, y, width, height = (read_number(number, place, "bbox") for number in box)
+    class_of_box = read_class(label, place)
+    return RowObject(class_of_box, corners_of_size(x, y, width, height))
+
+
+# one value ----------------------------------------------------------------------------------------
+
+
+def first_of(names: Sequence[str], columns: Mapping[str, Any]) -> str | None:
+    """The first of these names that is a column."""
+    return next((name for name in names if name in columns), None)
+
+
+def shown_cell(value: Any) -> str:
+    """The beginning of a value and its type, for messages."""
+    beginning = str(value)[:60]
+    return f"{beginning!r} ({type(value).__name__})"
+
+
+def read_number(value: Any, place: str, name: str) -> float:
+    """A finite number; the cells of a CSV are texts."""
+    number: float = value
+    if isinstance(value, str):
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+    is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
+    if not is_number or not math.isfinite(number):
+        raise fault(place, f"{name} is {shown_cell(value)}", "expected a finite number")
+    return number
+
+
+def read_class(value: Any, place: str) -> str | int:
+    """The class of a box: a text or a number from 0; raises InputError for another value."""
+    if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
+        problem = f"the class of a box is {shown_cell(value)}"
+        raise fault(place, problem, "expected a text or a whole number")
+    if isinstance(value, int) and not 0 <= value < 1 << 62:
+        raise fault(place, f"the class of a box is {value}", "expected 0 or more")
+    return value
