@@ -1,4 +1,4 @@
-"""What a damaged shard or record looks like, where it is, and what to do: the text of messages."""
+"""The text of messages about a damaged shard or record: its look, its place, and what to do."""
 
 from __future__ import annotations
 

@@ -285,7 +285,7 @@ def _fill_columns(
 
 
 def _column_of(name: str, marked: Sequence[Marked]) -> list[Any]:
-    """What each image has in a column: one value, or one for each box."""
+    """The values of a column, by image: one value, or one for each box."""
     column: list[Any] = []
     for image in marked:
         values_of_boxes = image.columns.get(name, [])
