@@ -123,7 +123,7 @@ def token_in(source: str, text: str | None = None) -> Token | None:
     word = unquoted(os.environ.get(source, "") if text is None else text)
     if is_variable and "/" in word:
         raise UsageError(
-            f"{source} holds a path where no file is, or no token",
+            f"{source} is neither a token nor the path of a file",
             "expected a token",
             "set it again",
         )

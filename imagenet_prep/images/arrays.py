@@ -91,7 +91,7 @@ def _check_member(member: zipfile.ZipInfo, length: int) -> None:
         raise ArrayError("its array is compressed in a way that NumPy never does: save it again")
     if member.file_size > min(MAX_BYTES, DEFLATES_TO * length):
         raise ArrayError(
-            f"its array claims {member.file_size:,} bytes: more than {length:,} bytes can hold"
+            f"its header claims {member.file_size:,} bytes: {length:,} bytes can't hold that"
         )
 
 

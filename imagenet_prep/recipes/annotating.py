@@ -125,7 +125,10 @@ def annotate(recipe: Recipe, listing: Catalog, roots: Roots) -> Annotations:
         images = AnnotatedImages(listing_with_masks, names, roots, file, splits)
         _add_boxes(annotations, boxes, images)
     if not len(annotations.listing):
-        raise InputError(f"no image in {roots.base} has an annotation", "expected some")
+        raise InputError(
+            f"no image in {roots.base} has an annotation",
+            "expected at least one image that the annotations name",
+        )
     return annotations
 
 
@@ -205,7 +208,10 @@ def _none_annotated(keys: Boxes, images: AnnotatedImages) -> InputError:
     """The error for annotations of other images: it shows a name of each."""
     place = listed(keys.places)
     if not images.missing:
-        return InputError(f"{place} has no annotation of an image", "expected some")
+        return InputError(
+            f"{place} has no annotation of an image",
+            "expected at least one image that the annotations name",
+        )
     annotated = number_of(len(images.missing), "annotated image")
     expected = f"expected names such as {images.names[0]}, and it has {images.missing[0]}"
     hint = (

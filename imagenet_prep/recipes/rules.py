@@ -112,7 +112,8 @@ def _check_inception(file: RecipeFile) -> None:
     if recipe.record != "inception":
         return
     if recipe.keep:
-        raise file.fault(("keep",), "Inception's records hold JPEGs", _FEATURES)
+        problem = "record: inception holds JPEGs only, so files can't be kept as they are"
+        raise file.fault(("keep",), problem, _FEATURES)
     for key in ("boxes", "mask"):
         if getattr(recipe, key):
             problem = "Inception's records have no place for it"

@@ -161,7 +161,7 @@ def images_within(dataset: Any) -> tuple[ImageDataset, Sequence[int] | None]:
     if images.crop is None or type(images.crop).__call__ is not Crop.__call__:
         raise UsageError(
             f"Loader(decode=...) with ImageDataset(crop={images.crop})",
-            "expected a crop that chooses a part",
+            "expected a crop of this package, which gives the part to decode",
             _TAKES,
         )
     return images, numbers
