@@ -616,6 +616,16 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         saves("yolo/data.yaml", "names: " + "[" * 9_000),
         "line 1: values are nested too deep",
     ),
+    "YOLO: empty names": (
+        YOLO,
+        saves("yolo/data.yaml", "names: []"),
+        "data.yaml: `names` has no classes",
+    ),
+    "YOLO: names without numbers": (
+        YOLO,
+        saves("yolo/data.yaml", "names: {a: cat}"),
+        "data.yaml: a class has no name or no valid number",
+    ),
     "YOLO: a name twice": (
         YOLO,
         saves("yolo/data.yaml", "names: [a, b, a]"),
@@ -702,7 +712,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "Inception's records": (
         XMLS + "record: inception\n",
         nothing,
-        "boxes: Inception's records have no place",
+        "boxes: record: inception and boxes can't be combined",
     ),
     "numbers": (XMLS + "content: pixels\n", nothing, "boxes: content is pixels"),
     "an unknown key": (ONE + "boxes: {vok: xml}\n", nothing, "boxes.vok: no such key"),

@@ -543,6 +543,13 @@ def test_a_number_below_the_first_label_is_refused(tmp_path: Path, recipe: str) 
     assert "write first_label: 0" in caught.value.hint
 
 
+def test_a_negative_label_is_no_first_label(tmp_path: Path) -> None:
+    """The error names no first_label: there is none below 0."""
+    with pytest.raises(InputError, match="the labels have a -2") as caught:
+        unlabelled_set(tmp_path, labels=("-2", "0", "1"))
+    assert "first_label" not in caught.value.hint
+
+
 # no label -----------------------------------------------------------------------------------------
 
 

@@ -172,7 +172,7 @@ def test_a_shard_that_comes_out_otherwise_is_named(layout: Layout) -> None:
         0,
     ]
     (note,) = (
-        note for note in map(str, progress.notes) if "differs from the one made before" in note
+        note for note in map(str, progress.notes) if "differs from the earlier shard" in note
     )
     name = note.split()[0]
     before, now = known.get(name), Journal(layout.journal_path).get(name)

@@ -132,7 +132,7 @@ def _refusal(status: int, url: str, name: str) -> AccessError | NetworkError:
     return NetworkError(
         f"{host_of(url)} did not send {name}",
         f"expected the archive, got HTTP status {status}",
-        "check the address given with --base-url, or try later",
+        "check --base-url if you set it, or try later",
     )
 
 

@@ -400,5 +400,5 @@ def _unusable_answer(url: str, expected: str) -> NetworkError:
     return NetworkError(
         f"{host_of(url)} sent no usable answer about {DATASET}",
         f"expected {expected}",
-        "check the address given with --base-url, or try later",
+        "check --base-url if you set it, or try later",
     )

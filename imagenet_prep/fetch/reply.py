@@ -146,7 +146,7 @@ def inspect(
         raise NetworkError(
             f"{host_of(url)} doesn't report the size of {name_of(url)}",
             "expected a Content-Range or a Content-Length",
-            "check the address given with --base-url",
+            "check --base-url if you set it",
         )
 
     return Patience(name_of(url), pace, note=session.note).until(look)

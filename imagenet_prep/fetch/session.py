@@ -476,7 +476,7 @@ def _refused(url: str, why: str) -> NetworkError:
     return NetworkError(
         f"a redirect from {host_of(url)} was refused",
         why,
-        "check the address given with --base-url, or try later",
+        "check --base-url if you set it, or try later",
     )
 
 

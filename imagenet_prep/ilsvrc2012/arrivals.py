@@ -56,7 +56,7 @@ def look_at(source: RemoteFile, name: str) -> None:
         raise InputError(
             f"{host_of(source.url)} has a different kind of file under the name {name}",
             fault,
-            "check the address given with --base-url; nothing was fetched",
+            "check --base-url if you set it; nothing was fetched",
         )
 
 
@@ -191,7 +191,7 @@ class RemoteClasses(Struct, frozen=True):
             raise InputError(
                 f"{source.path} has no {lacking[0]}.tar",
                 f"expected {len(wnids):,} classes, {len(lacking):,} are missing",
-                "check the address given with --base-url",
+                "check --base-url if you set it",
             )
         spans: dict[str, Span] = {}
         for wnid, (offset, length) in places.items():

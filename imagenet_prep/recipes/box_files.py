@@ -197,8 +197,7 @@ class BoxFile(Struct):
         """
         corners = box_of_pixels(pixels)
         if corners is None:
-            expected = "expected one that is not 0, which is black"
-            raise fault(place, "an object without a pixel", expected)
+            raise fault(place, "the object has no pixels", "expected at least one")
         placed = self.place(corners, image, place)
         assert placed.corners is not None
         image.add(placed.corners, text=label, area=float(pixels.sum()))

@@ -68,8 +68,11 @@ def _order(path: Path, names: Mapping[str, Any]) -> list[str]:
     """The names in the order of their numbers; "" for a number without a name."""
     are_numbers = all(map(_NUMBER.fullmatch, names))
     are_texts = all(isinstance(name, str) and name for name in names.values())
-    if not names or not are_numbers or not are_texts:
-        raise fault(str(path), "no `names`", "expected the names of the classes, from 0")
+    if not names:
+        raise fault(str(path), "`names` has no classes", "expected the names of the classes")
+    if not are_numbers or not are_texts:
+        problem = "a class has no name or no valid number"
+        raise fault(str(path), problem, "expected whole numbers from 0, each with a name")
     names_by_number = {int(number): name for number, name in names.items()}
     class_count = max(names_by_number) + 1
     return [names_by_number.get(number, "") for number in range(class_count)]

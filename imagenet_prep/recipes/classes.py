@@ -53,8 +53,9 @@ def refuse_below_first(file: RecipeFile, classes: Classes) -> None:
     if lowest >= first_label:
         return
     problem = f"{file.path}: the labels have a {lowest}, and the first label is {first_label}"
-    choice = f"if {lowest} is a class, write first_label: {max(lowest, 0)}"
-    hint = f"{choice}; {NO_LABEL} stands for no label"
+    hint = f"correct them; {NO_LABEL} stands for no label"
+    if lowest >= 0:
+        hint = f"if {lowest} is a class, write first_label: {lowest}; otherwise {hint}"
     raise InputError(problem, f"expected {first_label} or more", hint)
 
 

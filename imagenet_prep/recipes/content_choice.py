@@ -158,7 +158,7 @@ def refuse_several_arrays(file: RecipeFile, listing: Catalog) -> None:
     if row is not None and len(names) > 1:
         what = f"{listing.names[row]} holds {len(names)} arrays: {listed(names, 5)}"
         hint = (
-            f"write array: {names[0]} in the recipe; a file of many examples must be saved as a "
-            "file for each"
+            f"write array: {names[0]} in the recipe; if the file holds many examples, "
+            "save each as a file"
         )
         raise file.fault((), what, "expected the name of one", hint)

@@ -257,12 +257,12 @@ class RecipeSet(CheckedDataset):
         """Raise InputError if the recipe file has moved, or the plan that names it is lost."""
         if self.path is None:
             raise InputError(
-                f"the plan of {self.name} is damaged or gone: it names the recipe",
+                f"the plan of {self.name}, which names the recipe, is damaged or missing",
                 "expected plan/plan.json as imagenet-prep convert wrote it",
                 Hint(
                     "run the same ",
                     mention("convert"),
-                    ", with --config RECIPE: it makes the plan again; then repair again",
+                    ", with --config RECIPE: it writes the plan again; then repair again",
                 ),
             )
         if kind_of(self.path) != "file":

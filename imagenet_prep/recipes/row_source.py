@@ -225,7 +225,7 @@ def find_roles(
     for column, content in ((image, "images"), (label, "labels")):
         if isinstance(column, str) and column not in columns:
             expected = f"expected one of {', '.join(columns)}"
-            raise fault(place, f"no column {column} of {content}", expected)
+            raise fault(place, f"no column {column} for the {content}", expected)
     box_class = _box_class_column(columns, place)
     if label is None:
         usual_names = ("label", "class") if box_class is None else ("label",)

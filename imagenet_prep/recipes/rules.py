@@ -116,8 +116,8 @@ def _check_inception(file: RecipeFile) -> None:
         raise file.fault(("keep",), problem, _FEATURES)
     for key in ("boxes", "mask"):
         if getattr(recipe, key):
-            problem = "Inception's records have no place for it"
-            raise file.fault((key,), problem, "expected no `record`")
+            problem = f"record: inception and {key} can't be combined"
+            raise file.fault((key,), problem, "expected only one of them")
 
 
 def _check_keys_of_boxes(file: RecipeFile) -> None:

@@ -150,9 +150,9 @@ def _record(info: ShardInfo, journal: Journal, progress: Progress) -> None:
     before = journal.get(info.name)
     if before is not None and _is_other(info, before):
         progress.note(
-            f"{info.name} differs from the one made before from the same inputs: "
-            f"{expected_and_got(before, info)}; its images changed and kept length and time, "
-            "or a library makes other bytes of them"
+            f"{info.name} differs from the earlier shard of the same inputs: "
+            f"{expected_and_got(before, info)}; either an image changed "
+            "but kept its size and time, or a library now encodes it differently"
         )
     if info != before:
         journal.append(info)

@@ -80,8 +80,8 @@ def lay_out(
         in_order = bool(plans) and _wants_pass(split, size, options)
         if in_order and local_or_none(layout.output_dir) is None:
             raise UsageError(
-                f"{split.source} is read in one pass, and its images go to files first",
-                f"expected a folder of this machine for the shards, not {layout.output_dir}",
+                f"{split.source} is read in one pass, which writes local files first",
+                f"expected a local folder for the shards, not {layout.output_dir}",
                 "name a folder with --output, and copy the shards, or leave out read_order: "
                 "sequential",
             )

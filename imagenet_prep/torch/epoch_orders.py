@@ -27,7 +27,7 @@ def sampled_order(sampler: Iterable[int], *, seed: int, epoch: int) -> list[int]
         return [operator.index(number) for number in numbers]
     except TypeError:
         problem = f"the sampler gave {shown(numbers)}"
-        raise UsageError(problem, "expected whole numbers of records") from None
+        raise UsageError(problem, "expected whole numbers, each the number of a record") from None
 
 
 def epoch_order(starts: Sequence[int], *, seed: int, epoch: int, window: int) -> NDArray[np.int64]:

@@ -52,7 +52,7 @@ class SegmentationDataset(VisionDataset[tuple[Any, Any]]):
             raise InputError(
                 f"{record.place} has no mask",
                 f"expected the feature {_MASK}",
-                "a recipe with mask: writes it; masks of objects are for DetectionDataset",
+                "set `mask` in the recipe; for masks of objects, use DetectionDataset",
             )
         pixels = read_mask(record, decode_values, data, size)
         if pixels.ndim > 2:

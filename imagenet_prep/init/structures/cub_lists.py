@@ -144,7 +144,7 @@ def _missing_splits(
         return []
     count = number_of(len(numbers), "image")
     problem = f"{base / _SPLITS} has no 0 or 1 for {count}: {listed(numbers)}"
-    return [InputError(problem, "every image needs a line", "correct it")]
+    return [InputError(problem, "expected 0 or 1 for every image", "correct it")]
 
 
 def _contradictions(
