@@ -242,9 +242,12 @@ def load_verdict(layout: Layout) -> KeptVerdict | None:
         fields = load_json(layout.verdict_path)
         if fields["schema"] != SCHEMA:
             return None
-        verdict = convert({**fields, "totals": [*fields["totals"].values()]}, Verdict)
-        verdict = _with_hints(verdict, convert(fields.get("hints", {}), dict[str, SavedParts]))
-        return KeptVerdict(verdict, fields["files"] == _signature(layout, verdict))
+        split_reports = [*fields["totals"].values()]  # as_json gives them by split
+        verdict = convert({**fields, "totals": split_reports}, Verdict)
+        saved_hints = convert(fields.get("hints", {}), dict[str, SavedParts])
+        verdict = _with_hints(verdict, saved_hints)
+        is_current = fields["files"] == _signature(layout, verdict)
+        return KeptVerdict(verdict, is_current)
     except (InputError, KeyError, TypeError, ValueError, AttributeError):
         return None
 

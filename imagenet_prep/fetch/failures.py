@@ -39,7 +39,7 @@ _UNUSABLE = (
 )
 _TUNNEL = re.compile(r"Tunnel connection failed: (\d{3})(?: offers ([\w, ]+))?", re.ASCII)
 
-_PLAIN, _PORT = "does not speak TLS", "correct the port, or write http:// in --base-url"
+_NO_TLS, _PORT = "does not speak TLS", "correct the port, or write http:// in --base-url"
 _OLD, _NEWER = (
     "offers no version of TLS that is still safe",
     "ask its administrator for TLS 1.2 or newer",
@@ -51,7 +51,7 @@ _ASKS, _CLIENT = (
 _REFUSES = "refuses the TLS handshake"
 _OTHERS = "ask its administrator: it may require a client certificate, or other ciphers"
 _LASTING_TLS = (  # a part of OpenSSL's reason, what it means, what to do
-    ("WRONG_VERSION|HTTP_REQUEST|RECORD_LAYER|PACKET_LENGTH|UNKNOWN_PROTOCOL", _PLAIN, _PORT),
+    ("WRONG_VERSION|HTTP_REQUEST|RECORD_LAYER|PACKET_LENGTH|UNKNOWN_PROTOCOL", _NO_TLS, _PORT),
     ("PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL|NO_PROTOCOLS", _OLD, _NEWER),
     ("CERTIFICATE_REQUIRED", _ASKS, _CLIENT),
     (
@@ -263,14 +263,21 @@ class Proxy(NamedTuple):
                 ),
                 f"correct {self.variable}, or set NO_PROXY={host}",
             ) from None
-        refusal = _refused_tls(nested, str(self)) if _find(nested, exceptions.ProxyError) else None
-        if refusal is not None and _PLAIN in refusal.what:
-            detail = f"expected TLS, since {self.variable} starts with https://"
-            raise NetworkError(
-                refusal.what, detail, f"set {self.variable}=http://{self.name}"
-            ) from None
+        if _find(nested, exceptions.ProxyError):
+            self._refuse_without_tls(nested)
         if match := _TUNNEL.search(str(error)):
             self._refuse_tunnel(int(match[1]), match[2] or "", host)
+
+    def _refuse_without_tls(self, nested: list[BaseException]) -> None:
+        """Raise the error for a proxy whose address starts with https://, but which speaks http."""
+        refusal = _refused_tls(nested, str(self))
+        if refusal is None or _NO_TLS not in refusal.what:
+            return
+        raise NetworkError(
+            refusal.what,
+            f"expected TLS, since {self.variable} starts with https://",
+            f"set {self.variable}=http://{self.name}",
+        ) from None
 
     def _refuse_tunnel(self, status: int, schemes: str, host: str) -> NoReturn:
         if status == 407:

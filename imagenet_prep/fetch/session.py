@@ -64,7 +64,7 @@ Enter = Callable[[requests.Response, str, bool], None]
 _CONNECT = 20  # seconds to establish a connection
 _MAX_REDIRECTS = 10
 _MAX_CONNECTIONS = 64
-_MAX_ENTRIES = 3  # per request: other threads may use up a sign-in first
+_MAX_SIGN_INS = 3  # per request: other threads may use up a sign-in first
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _PAGE_TYPES = ("text/html", "application/xhtml+xml")
 _HEADERS = {"User-Agent": "imagenet-prep", "Accept": "*/*", "Accept-Encoding": "identity"}
@@ -99,12 +99,12 @@ class Session:
         self._digest: HTTPDigestAuth | None = None  # signs requests to home
         self.sends_data_as_pages = False  # with a wrong type
         self._enter: Enter | None = None
-        self._entries = 0  # the number of sign-ins
-        self._worked = 0  # the last sign-in that got a file
+        self._sign_ins = 0  # how many there were
+        self._last_useful_sign_in = 0  # the number of the last one that got a file
         self.has_worked = False  # whether any did
         self._was_answered = False  # whether any request was
         self._moved: dict[str, str] = {}  # redirect targets of home addresses, while they work
-        self._door = threading.Lock()
+        self._sign_in_lock = threading.Lock()
         logging.getLogger("urllib3.connectionpool").addFilter(_hide_queries)
 
     def use_cookies(self, cookies: Iterable[Cookie]) -> None:
@@ -139,20 +139,20 @@ class Session:
             CutError: the server could not be reached; a later attempt may succeed.
             NetworkError: an unsafe redirect, or a certificate that can't be trusted.
         """
-        for _ in range(_MAX_ENTRIES):
-            entry = self._entries
+        for _ in range(_MAX_SIGN_INS):
+            sign_in = self._sign_ins  # the one that this request relies on
             response = self._ask(url, headers)
             if not self._is_closed(response):
-                self._worked = max(self._worked, entry)
+                self._last_useful_sign_in = max(self._last_useful_sign_in, sign_in)
                 self.has_worked = True
                 return response
             if self._enter is None or origin(response.url) != self.home:
                 return response
-            with response, self._door:
-                if entry == self._entries:  # no other thread signed in since
-                    is_in_vain = self._worked < entry
-                    self._sign_in(self._enter, response, url, is_in_vain)
-                    self._entries += 1
+            with response, self._sign_in_lock:
+                if sign_in == self._sign_ins:  # no other thread signed in since
+                    was_in_vain = self._last_useful_sign_in < sign_in
+                    self._sign_in(self._enter, response, url, was_in_vain)
+                    self._sign_ins += 1
         return self._ask(url, headers)
 
     def _sign_in(self, enter: Enter, response: requests.Response, url: str, in_vain: bool) -> None:

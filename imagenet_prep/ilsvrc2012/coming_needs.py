@@ -157,7 +157,7 @@ def _shards(layout: Layout, amount: _Amount, options: ConvertOptions) -> list[Ne
     """The space for missing shards; a shard with its final name counts as finished."""
     split = amount.split
     count = options.shards(split)
-    missing = max(count - _count_shards(layout, split, count), 0)
+    missing = max(count - _count_finished(layout, split, count), 0)
     size = amount.size * missing // count
     images = about_images(split, size)
     pending = PendingShards(split, missing, images, size, is_about=True)
@@ -171,14 +171,17 @@ def _shards(layout: Layout, amount: _Amount, options: ConvertOptions) -> list[Ne
     return shard_needs(layout, pending, in_order=in_order, keeps_size=keeps_size)
 
 
-def _count_shards(layout: Layout, split: str, count: int) -> int:
-    """The shards of a split cut into ``count`` that have their final names."""
-    shards = 0
-    for name in layout.find_shards((split,)):
-        parts = parse_shard_name(name)
-        if parts is not None and parts[2] == count:
-            shards += 1
-    return shards
+def _count_finished(layout: Layout, split: str, shard_count: int) -> int:
+    """How many shards of a split have their final names; ``shard_count`` is the number of all."""
+    finished = 0
+    for filename in layout.find_shards((split,)):
+        parsed_name = parse_shard_name(filename)
+        if parsed_name is None:
+            continue
+        _, _, count_in_name = parsed_name
+        if count_in_name == shard_count:  # other shards are of a set that was cut otherwise
+            finished += 1
+    return finished
 
 
 def _reads_in_order(layout: Layout, amount: _Amount, size: int, options: ConvertOptions) -> bool:

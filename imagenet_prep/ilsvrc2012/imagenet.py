@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from imagenet_prep.datasets.planned_set import Asked, PlannedSet
     from imagenet_prep.ilsvrc2012.copy_listing import CopyListing
     from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
+    from imagenet_prep.state.plan_file import Plan
 
 
 def _published(split: str, boxes: int | None) -> Published:
@@ -183,14 +184,22 @@ class ImageNet(CheckedDataset):
     def _convert_command(self, records: SetRecords) -> str:
         """The command that makes these shards, or continues them."""
         layout, plan = records.layout, records.plan
-        settings: OptionValues = plan.options if plan else ()
-        # of a part, the manifest records a file's name, and the plan its path
-        is_in_plan = plan is not None and self.part.recorded
-        if self.manifest is not None and not is_in_plan:
-            with suppress(InputError):
-                settings = self.options.chosen()
-        places = layout.elsewhere(plan.raw_dir if plan else None)
-        return command("convert", layout.data_dir, (*places, *settings))
+        folders = layout.elsewhere(plan.raw_dir if plan else None)
+        settings = self._recorded_settings(plan)
+        return command("convert", layout.data_dir, (*folders, *settings))
+
+    def _recorded_settings(self, plan: Plan | None) -> OptionValues:
+        """The options of convert that the manifest records, or else the plan."""
+        planned: OptionValues = plan.options if plan else ()
+        if self.manifest is None:
+            return planned
+        if plan is not None and self.part.recorded:
+            # only the plan has the path of a file that lists the classes; the manifest has its name
+            return planned
+        try:
+            return self.options.chosen()
+        except InputError:
+            return planned
 
     # expectations for its shards ------------------------------------------------------------------
 

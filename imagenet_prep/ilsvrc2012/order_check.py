@@ -25,12 +25,13 @@ class Ordering(Struct, frozen=True):
     """The order of a split's shards.
 
     ``planned`` holds the names of each shard in canonical order, joined by NUL. ``is_canonical``
-    tells whether all shards have theirs, ``is_mostly`` whether half of them do.
+    tells whether all shards have theirs, ``is_mostly_canonical`` whether at least half
+    of them do.
     """
 
     planned: Mapping[str, bytes]
     is_canonical: bool
-    is_mostly: bool
+    is_mostly_canonical: bool
 
 
 class OrderProblem(Struct, frozen=True):
@@ -59,8 +60,8 @@ def examine_order(
         planned[shard] = b"\0".join(names[place] for place in places[start:stop])
     equal_shards = sum(planned[report.name] == report.names for report in reports)
     is_canonical = equal_shards == len(shards)
-    is_mostly = 2 * equal_shards >= len(shards) > 1
-    return Ordering(planned, is_canonical, is_mostly)
+    is_mostly_canonical = 2 * equal_shards >= len(shards) > 1
+    return Ordering(planned, is_canonical, is_mostly_canonical)
 
 
 def _listing(
@@ -96,18 +97,18 @@ def _validation_listing(names: list[bytes], part: Part, *, is_complete: bool) ->
 
 def check_order(ordering: Ordering, reports: Sequence[ShardReport]) -> Iterator[OrderProblem]:
     """Find the fault of each of the few deviating shards, and the images it lost."""
-    if not ordering.is_mostly:
+    if not ordering.is_mostly_canonical:
         return
-    owners = {names: shard for shard, names in ordering.planned.items() if names}
+    shards_by_names = {names: shard for shard, names in ordering.planned.items() if names}
     for report in reports:
         planned = ordering.planned[report.name]
         if planned == report.names:
             continue
-        owner = owners.get(report.names)
-        if owner is not None:
-            detail = f"this is {owner} under a wrong name"
-            finding = Finding(ProblemKind.EXCHANGED_SHARD, detail, report.name, owner)
-            exchanged = problem(finding, report.name, f"rename it to {owner}")
+        right_name = shards_by_names.get(report.names)
+        if right_name is not None:
+            detail = f"this is {right_name} under a wrong name"
+            finding = Finding(ProblemKind.EXCHANGED_SHARD, detail, report.name, right_name)
+            exchanged = problem(finding, report.name, f"rename it to {right_name}")
             yield OrderProblem(exchanged)
         elif report.is_whole:
             planned_names = planned.split(b"\0")

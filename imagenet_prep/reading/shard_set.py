@@ -192,8 +192,9 @@ class RecordSequence(Sequence[Record]):
             for shard_number in range(self._count_shards()):
                 yield from self._records(shard_number)
             return
-        starts, (start, stop) = self._find_starts(), self._range
-        for shard_number in range(bisect_right(starts, start) - 1, bisect_left(starts, stop)):
+        starts = self._find_starts()
+        start, stop = self._range
+        for shard_number in _shards_between(starts, start, stop):
             shard_start, shard_stop = starts[shard_number : shard_number + 2]
             if start <= shard_start and shard_stop <= stop:
                 yield from self._records(shard_number)
@@ -210,6 +211,14 @@ class RecordSequence(Sequence[Record]):
 
     def _bounds(self) -> tuple[int, int]:
         return self._range or (0, self._find_starts()[-1])
+
+
+def _shards_between(starts: Sequence[int], start: int, stop: int) -> range:
+    """The numbers of the shards with a record from ``start`` up to ``stop``;
+    ``starts`` has the number of each shard's first record, then the total.
+    """
+    first_shard = bisect_right(starts, start) - 1
+    return range(first_shard, bisect_left(starts, stop))
 
 
 class ShardSet(RecordSequence):
@@ -285,8 +294,8 @@ class ShardSet(RecordSequence):
         """Its shards' files in order, including those that it shares with other parts."""
         names = self._names
         if self._range:
-            starts, (start, stop) = self._find_starts(), self._range
-            names = names[max(bisect_right(starts, start) - 1, 0) : bisect_left(starts, stop)]
+            shard_numbers = _shards_between(self._find_starts(), *self._range)
+            names = [names[shard_number] for shard_number in shard_numbers]
         return [self._layout.shard_path(name) for name in names]
 
     @property

@@ -149,7 +149,7 @@ def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
         columns[_HOT] = hot_labels(hot_columns, lines)
         label = _HOT
     is_text = form not in ("jsonl", "json")
-    table = _tabulated(lines, columns, path, label, is_text)
+    table = _build_table(lines, columns, path, label, is_text)
     if splits is not None:
         table = replace(table, splits=splits)
     if several and table.labels is not None:
@@ -197,31 +197,40 @@ def _without_repeats(table: LabelTable) -> LabelTable:
     return table.take(new_rows)
 
 
-def _tabulated(
+def _build_table(
     lines: Sequence[int],
     columns: dict[str, list[Any]],
     path: str | None,
     label: str | bool | None,
     is_text: bool,
 ) -> LabelTable:
-    names = [*columns]
-    path_column = _column(names, path, PATHS, "paths")
-    label_column = None
-    if isinstance(label, str):
-        label_column = _column(names, label, (), "labels")
-    elif label is None:
-        label_column = next((name for name in LABELS if name in columns), None)
+    """The table whose ``columns`` lose those of paths and labels; ``path`` and ``label`` choose
+    them as in ``parse_labels``.
+    """
+    path_column = _column([*columns], path, PATHS, "paths")
+    label_column = _find_label_column([*columns], label)
     paths = columns.pop(path_column)
     for cell, line in zip(paths, lines, strict=True):
         if not isinstance(cell, str) or not cell:
             raise LabelsFault(line, f"no text in the column of paths, {path_column!r}")
-    if label_column == path_column:
-        return LabelTable(paths, lines, paths, columns, is_text)
     labels: list[Any] | None = None
-    if label_column is not None:
+    if label_column == path_column:  # one column has both
+        labels = paths
+    elif label_column is not None:
         written_labels = columns.pop(label_column)
         labels = _as_classes(written_labels)
     return LabelTable(paths, lines, labels, columns, is_text)
+
+
+def _find_label_column(names: Sequence[str], label: str | bool | None) -> str | None:
+    """The column of labels: the one that ``label`` names, or with None one of ``LABELS``;
+    None if there is none.
+    """
+    if isinstance(label, str):
+        return _column(names, label, (), "labels")
+    if label is None:
+        return next((name for name in LABELS if name in names), None)
+    return None
 
 
 _WHOLE = re.compile(r"(-?\d+)\.0+")

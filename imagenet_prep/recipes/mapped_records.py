@@ -93,7 +93,7 @@ class MappedRecorder(Recorder, frozen=True):
             elif not mapped.optional:
                 raise ImageError(f"it has no {mapped.column}")
         total = sum(map(len, entries))
-        head = b"\x0a" + varint(total)
+        head = b"\x0a" + varint(total)  # of Example.features, the only field of an Example
         return Recorded(_joined([head, *entries]), repair, warning)
 
     def _image(self, data: Buffer) -> RecordedImage:

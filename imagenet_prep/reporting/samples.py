@@ -320,6 +320,7 @@ class Images(Struct, frozen=True):
 
 def _measure_colours(split: int, counts_by_image: Sequence[list[int]]) -> Colours:
     """Mean and standard deviation of images whose colours ``count_colours`` counted."""
+    # without images, one pixel of each level: no division by zero
     by_level: NDArray[Any] = np.ones((3, 256))
     if counts_by_image:
         counts = np.sum(counts_by_image, axis=0, dtype=np.int64)

@@ -108,23 +108,34 @@ def list_matching(base: AnyPath, pattern: str, engine: Engine) -> tuple[Catalog,
 
 def _list(walk: _Walk, engine: Engine) -> tuple[Catalog, Remarks]:
     top, folders = walk.start()
-    files, remarks = top.rows.listed(), [top.remarks]
+    top_files, remarks = top.rows.listed(), [top.remarks]
 
-    def parts() -> Iterator[Catalog]:
-        """The files of the top folder, merged with those of its subfolders by name."""
+    def merge_by_name() -> Iterator[Catalog]:
+        """The files of the top folder, and between them those of each subfolder: all by name."""
         row = 0
-        step = max(1, len(folders) // (16 * engine.workers))  # small folders are faster than a task
-        groups = [folders[start : start + step] for start in range(0, len(folders), step)]
-        listings = itertools.chain.from_iterable(in_order(engine, walk, groups))
-        for folder, (catalog, folder_remarks) in zip(folders, listings, strict=True):
-            folder_row = files.names.find(_encoded(f"{folder}/"), row)
-            yield files.picked(range(row, folder_row))
-            yield catalog
+        listings = _list_subfolders(walk, folders, engine)
+        for folder, (folder_files, folder_remarks) in zip(folders, listings, strict=True):
+            row_after = top_files.names.find(_encoded(f"{folder}/"), row)
+            yield top_files.picked(range(row, row_after))
+            yield folder_files
             remarks.append(folder_remarks)
-            row = folder_row
-        yield files.picked(range(row, len(files)))
+            row = row_after
+        yield top_files.picked(range(row, len(top_files)))
 
-    return refuse_twice(Catalog.join(parts())), Remarks.join(remarks)
+    files = Catalog.join(merge_by_name())
+    return refuse_twice(files), Remarks.join(remarks)
+
+
+def _list_subfolders(
+    walk: _Walk, folders: Sequence[str], engine: Engine
+) -> Iterator[tuple[Catalog, Remarks]]:
+    """The listing of each folder in order; workers list several folders at a time,
+    since a small one is listed faster than a task starts.
+    """
+    group_size = max(1, len(folders) // (16 * engine.workers))
+    starts = range(0, len(folders), group_size)
+    groups = [folders[start : start + group_size] for start in starts]
+    return itertools.chain.from_iterable(in_order(engine, walk, groups))
 
 
 class _WalkedFiles(Struct):

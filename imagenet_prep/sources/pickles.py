@@ -241,12 +241,15 @@ class PickledArray:
             )
 
     def values(self, path: Path) -> np.ndarray[Any, Any]:
-        """All of it, in memory."""
+        """The whole array, in memory; ``path`` is the pickle's file."""
         data = self.content
         if isinstance(data, LongValue):
+            size = prod(self.shape) * self.dtype.itemsize
+            # a text is opened at its first byte, any other value at that of the file
+            first_byte = 0 if data.is_text else data.start
             with data.open(path) as file:
-                file.seek(0 if data.is_text else data.start)
-                data = file.read(prod(self.shape) * self.dtype.itemsize)
+                file.seek(first_byte)
+                data = file.read(size)
         order: Literal["F", "C"] = "F" if self.is_fortran else "C"
         return np.frombuffer(data, self.dtype).reshape(self.shape, order=order)
 

@@ -27,6 +27,7 @@ _THREADS = 8
 _BATCH_ROWS = 32  # rows per request; for archives, ten requests at a time
 _MAX_BATCHES = 4
 _MAX_BYTES = 32 << 20  # of rows requested and not yet used
+_BATCH_BYTES = _MAX_BYTES // _MAX_BATCHES
 
 
 def read_in_turn(catalog: Catalog, reader: Reader) -> Iterator[Buffer]:
@@ -70,7 +71,7 @@ def _batches(catalog: Catalog, rows: Sequence[int]) -> Iterator[list[int]]:
     size = 0
     for row in rows:
         length = int(catalog.lengths[row])
-        if batch and (len(batch) == _BATCH_ROWS or size + length > _MAX_BYTES // 4):
+        if batch and (len(batch) == _BATCH_ROWS or size + length > _BATCH_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(row)

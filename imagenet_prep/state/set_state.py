@@ -398,8 +398,8 @@ def _in_order(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _grows(plan: Plan, manifest: Manifest, strays: Collection[str]) -> bool:
-    """Whether a plan has all shards of a manifest, and others, these among them:
-    the set is growing.
+    """Whether the set is growing: the plan has the manifest's shards unchanged, and more shards,
+    among them all ``strays``, which the folder has and the manifest lacks.
     """
     planned = plan.fingerprints_by_name()
     for name, info in manifest.shards.items():

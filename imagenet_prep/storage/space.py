@@ -87,7 +87,9 @@ def refuse_lack(needs: Iterable[Need], *, may_consume: bool = False) -> None:
 
     ``may_consume``: the error proposes that the raw data gives its space to the shards.
     """
-    less = Hint("; or let the shards take the space of the archives: ", rerun((("consume", True),)))
+    or_consume = Hint(
+        "; or let the shards take the space of the archives: ", rerun((("consume", True),))
+    )
     for room in rooms_for(needs):
         names = listed(need.what for need in room.needs if need.size > 0)
         if room.lacks_space:
@@ -97,7 +99,7 @@ def refuse_lack(needs: Iterable[Need], *, may_consume: bool = False) -> None:
                 Hint(
                     "free some space or choose another folder, then run: ",
                     rerun(),
-                    less if may_consume else "",
+                    or_consume if may_consume else "",
                 ),
             )
         if room.lacks_files:
