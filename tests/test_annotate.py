@@ -345,7 +345,7 @@ BAD = {
     "deep": (b"<a>" * 100 + b"</a>" * 100, "nested in each other"),
     "large": (xml() + b" " * 3 * LARGEST, "larger than"),
     "no-size": (xml(size=""), "no size"),
-    "size-0": (xml(size=SIZE.replace("100", "0")), "a size of 0"),
+    "size-0": (xml(size=SIZE.replace("100", "0")), "> is 0: expected 1 or more"),
     "text": (xml(size=SIZE.replace("100", "hundred")), "'hundred', not an integer"),
     "encoding": (b"<?xml version='1.0' encoding='utf-16'?>" + xml(), "not well-formed"),
     "cut": (xml()[:-5], "not well-formed"),

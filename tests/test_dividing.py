@@ -21,6 +21,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.recipe_set import RecipeSet
+from imagenet_prep.recipes.set_totals import wrong_totals
 from imagenet_prep.sources.fingerprint import fingerprint, names_and_sizes
 from imagenet_prep.stages.init import init
 
@@ -288,6 +289,9 @@ def test_a_manifest_a_split_is_made_and_used_again(tmp_path: Path) -> None:
     [
         ("images: 4, classes: 2", ""),
         ("images: 5", "5 images expected, 4 found"),
+        ("images: 5", "get the missing images, or correct"),
+        ("images: 3", "3 images expected, 4 found"),
+        ("images: 3", "remove the extra images, or correct"),
         ("classes: 3", "3 classes expected, 2"),
         ("train: {classes: 3}", "3 classes expected, 2 found in train"),
         ("test: {images: 3}", "expected.test: no such split"),
@@ -295,7 +299,7 @@ def test_a_manifest_a_split_is_made_and_used_again(tmp_path: Path) -> None:
     ],
 )
 def test_convert_compares_the_totals(tmp_path: Path, said: str, part: str) -> None:
-    """Fewer images or classes than the recipe expects are refused, with the line."""
+    """Other totals than the recipe expects are refused, with the line and what helps."""
     recipe = save(
         tmp_path,
         f"source: {{folders: data}}\nexpected: {{{said}}}\n",
@@ -308,7 +312,7 @@ def test_convert_compares_the_totals(tmp_path: Path, said: str, part: str) -> No
         return
     with pytest.raises(PrepError, match=r"r\.yaml, line 2: ") as caught:
         load(recipe, None, ENGINE)
-    assert part in str(caught.value)
+    assert part in f"{caught.value} {caught.value.hint}"
 
 
 def test_totals_of_a_split_and_classes_that_it_lacks(tmp_path: Path) -> None:
@@ -337,6 +341,10 @@ def test_totals_of_a_split_and_classes_that_it_lacks(tmp_path: Path) -> None:
     verdict = verify(layout, ENGINE)
     details = {(problem.subject, problem.detail) for problem in verdict.problems}
     assert details == {("set-validation", "expected 2 classes, got 1")}
+    (remedy,) = {problem.remedy for problem in verdict.problems}
+    assert remedy.startswith("get the missing classes and make the set again, or correct")
+    (too_many,) = wrong_totals({"images": 3}, {"train": 4}, {"train": {1}})
+    assert too_many.remedy.startswith("remove the extra images and make the set again, or correct")
     assert "warning: split set-validation lacks 2 of 3 classes: label 2, label 3" in verdict.notes
 
 

@@ -583,6 +583,25 @@ def test_a_question_says_what_each_way_leaves_out(tmp_path: Path) -> None:
     assert len(caught.value.choices) == 2
 
 
+def test_splits_of_a_table_without_labels_can_be_kept(tmp_path: Path) -> None:
+    """No table has labels where folders are the classes: the hint names files of paths, which
+    help.
+    """
+    paths = [f"{name}/{number}.jpg" for name in ("cat", "dog") for number in range(4)]
+    splits = {path: "train" if path < f"{path[:4]}2" else "val" for path in paths}
+    lines = "".join(f"{path},{split}\n" for path, split in splits.items())
+    data = tmp_path / "data"
+    Made({**images(*paths), "t.csv": f"file,split\n{lines}".encode()}).save(data)
+    with pytest.raises(InputError) as caught:
+        init(data, tmp_path / "r.yaml", ENGINE)
+    assert "list the images of each split in a file, such as train.txt" in str(caught.value.hint)
+    for split in ("train", "val"):
+        names = [path for path, own_split in splits.items() if own_split == split]
+        (data / f"{split}.txt").write_text("".join(f"{name}\n" for name in names))
+    assert init(data, tmp_path / "r.yaml", ENGINE)
+    assert "train.txt" in (tmp_path / "r.yaml").read_text()
+
+
 def test_a_copy_of_imagenet_is_named(tmp_path: Path) -> None:
     """Its thousand class folders are taken, and the command that reads it
     without a recipe is named.

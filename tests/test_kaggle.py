@@ -168,7 +168,10 @@ def test_another_image_of_the_same_length_is_noticed(
 # which one is taken -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("change", "what"), [("cut", "not complete"), ("other", "damaged")])
+END = "cut, or followed by other bytes"
+
+
+@pytest.mark.parametrize(("change", "what"), [("cut", END), ("longer", END), ("other", "damaged")])
 def test_a_zip_that_is_not_whole_is_not_done(
     copies: dict[str, Path], tmp_path: Path, change: str, what: str
 ) -> None:
@@ -178,7 +181,12 @@ def test_a_zip_that_is_not_whole_is_not_done(
     layout = Layout(tmp_path)
     layout.raw_dir.mkdir()
     data = (copies["zip, deflated"] / kaggle.ZIP.filename).read_bytes()
-    content = data[: len(data) // 2] if change == "cut" else bytes(range(256)) * 100
+    changed = {
+        "cut": data[: len(data) // 2],
+        "longer": data + bytes(1 << 17),
+        "other": bytes(range(256)) * 100,
+    }
+    content = changed[change]
     layout.archive_path(kaggle.ZIP).write_bytes(content)
     found, size = status(layout), size_text(len(content))
     detail = f"images in Kaggle's zip, which is {what} ({size})"
@@ -187,8 +195,8 @@ def test_a_zip_that_is_not_whole_is_not_done(
     for stage in (annotate, convert):
         with pytest.raises(InputError) as caught:
             stage(layout, ENGINE)
-        if change == "cut":
-            assert caught.value.what.endswith(f"challenge.zip is incomplete: it has {size}")
+        if change != "other":
+            assert caught.value.what.endswith(f"challenge.zip is {END}: it has {size}")
             assert caught.value.detail == "expected a zip that ends with its central directory"
         assert caught.value.hint.endswith("imagenet-prep download DATA_DIR --source kaggle")
 

@@ -346,7 +346,7 @@ FAULTS = {
     ),
     "a surrogate": (
         "def rows():\n    yield {'file_name': 'a.jpg', 'x': '\\ud800'}\n",
-        "row 1: half of a surrogate pair",
+        "row 1: a text holds half of a surrogate pair",
     ),
     "twice": (
         "def rows():\n    yield {'file_name': 'a.jpg'}\n    yield {'file_name': 'a.jpg'}\n",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from pathlib import Path
 
 import made_sets
@@ -218,6 +219,17 @@ def test_a_folder_is_told_from_a_file(tmp_path: Path) -> None:
     assert caught.value.hint == f"name one of its shards: imagenet-prep show {first}"
     with pytest.raises(UsageError, match="nowhere does not exist"):
         show(tmp_path / "nowhere")
+
+
+def test_a_pipe_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    """Commands that take a TFRecord file, a manifest or a folder say what they found."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(UsageError, match="pipe is neither a file nor a folder"):
+        show(pipe)
+    for arguments in (("verify", pipe), ("diff", pipe, tmp_path), ("export", "mds", pipe, "out")):
+        ran = command(*arguments, status=2)
+        assert f"error: {pipe} is neither a file nor a folder\n" in ran.stderr
 
 
 def test_save_image(tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ def test_the_label_is_the_first_name_as_it_stands(name: str, label: str) -> None
         (b"", "not well-formed"),
         (xml((1, 1, 9, 9))[:-20], "not well-formed"),
         (xml((1, 1, 9, 9), size=""), "no size"),
-        (xml(size="<size><width>0</width><height>0</height></size>"), "a size of 0"),
+        (xml(size="<size><width>0</width><height>0</height></size>"), "<width> is 0"),
         (xml(size="<size><width>wide</width><height>5</height></size>"), "<width> is 'wide'"),
         (xml(("x", 1, 9, 9)), "<xmin> is 'x'"),
         (xml((1, "", 9, 9)), "<ymin> is ''"),

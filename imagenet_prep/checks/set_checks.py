@@ -201,6 +201,6 @@ def check_sizes(inventory: Inventory, layout: Layout) -> list[Problem]:
             )
         for path in layout.index_paths(name):
             if not path.is_file():
-                detail = f"it has no index: expected {path}"
+                detail = f"its index file {path} is missing"
                 problems.append(Problem(ProblemKind.BAD_INDEX, name, detail, remedy))
     return problems

@@ -211,7 +211,7 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
         paths = self.layout.index_paths(reading.name)
         missing_path = next((path for path in paths if not path.exists()), None)
         if missing_path is not None:
-            yield Finding(ProblemKind.BAD_INDEX, f"it has no index: expected {missing_path}")
+            yield Finding(ProblemKind.BAD_INDEX, f"its index file {missing_path} is missing")
             return
         is_named = all(reading.index.names) and not reading.findings  # damage is reported once
         if is_named and reading.has_index(*paths):

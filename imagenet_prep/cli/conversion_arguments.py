@@ -63,7 +63,7 @@ def _read_recipe_job(
         if output != layout.output_dir:
             layout = replace(layout, output=output)
             progress.note(
-                f"the shards are in {output}: the DATA_DIR of verify, status, repair and report"
+                f"the shards are in {output}: pass that folder to verify, status, repair and report"
             )
         if options.consume:
             raise UsageError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from imagenet_prep.errors import UsageError, WriteError
+from imagenet_prep.storage.files import absence_of
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none
 
@@ -28,7 +29,7 @@ def refuse_missing_data(folder: AnyPath) -> None:
 def refuse_missing(folder: AnyPath, expected: str = "expected a folder of shards") -> None:
     """Refuse a folder that does not exist."""
     if not folder.is_dir():
-        raise UsageError(f"{folder} does not exist", expected)
+        raise UsageError(absence_of(folder), expected)
 
 
 def refuse_unwritable(page: AnyPath) -> None:

@@ -213,7 +213,9 @@ def handed_over(out: Path, shard: SourceShard) -> bytes:
         return path.read_bytes()
     except FileNotFoundError as error:
         hint = f"remove {out}, and export again"
-        raise InputError(f"{path} is gone", "expected what was exported before", hint) from error
+        raise InputError(
+            f"{path} is gone", "expected the data that export keeps for its last step", hint
+        ) from error
 
 
 def check_read_back(path: Path, crcs_read: object, crcs_written: object) -> None:

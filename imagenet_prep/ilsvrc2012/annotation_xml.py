@@ -191,7 +191,7 @@ def _parse_side(texts: dict[str, list[str]], tag: str) -> int:
         raise AnnotationFault(f"no size: <{tag}> is missing")
     side = _parse_integer(texts[tag][0], tag)
     if side < 1:
-        raise AnnotationFault(f"a size of {side} in <{tag}>")
+        raise AnnotationFault(f"<{tag}> is {side}: expected 1 or more")
     return side
 
 

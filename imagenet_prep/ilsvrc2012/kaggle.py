@@ -99,12 +99,13 @@ class KaggleZip(ImageSource, frozen=True):
 
     @property
     def damage(self) -> str:
-        """The fault that its end shows, if it is incomplete or damaged."""
+        """The fault that its end shows, if it is cut, too long or damaged."""
         with contextlib.suppress(InputError), FileSlices(local_path(self.path)) as view:
             try:
                 check_end(view)
             except ZipFault as fault:
-                condition = "not complete" if isinstance(fault, CutZip) else "damaged"
+                is_cut = isinstance(fault, CutZip)
+                condition = "cut, or followed by other bytes" if is_cut else "damaged"
                 return f", which is {condition} ({size_text(len(view))})"
         return ""
 

@@ -200,7 +200,7 @@ def _add_tables(
         note = _note_on_unused(inspection, table, interpretation)
         unread.unused_tables.append(note)
         if is_undivided and table.splits is not None:
-            unread.losses.append(_unread_splits(inspection, table))
+            unread.losses.append(_unread_splits(inspection, interpretation, table))
 
 
 def _add_refusal(
@@ -227,15 +227,23 @@ def _is_undivided(interpretation: Interpretation) -> bool:
     return proposal.table is None or proposal.table.table.splits is None
 
 
-def _unread_splits(inspection: Inspection, table: LabelsFile) -> InputError:
-    """The fault of a table that divides the images, where another one has their labels."""
+def _unread_splits(
+    inspection: Inspection, interpretation: Interpretation, table: LabelsFile
+) -> InputError:
+    """The fault of a table that divides the images, where their labels come from elsewhere."""
     assert table.splits is not None
     column = table.splits.name
+    proposal = interpretation.proposal
+    expected = "expected a file of image paths for each split"
+    hint = "list the images of each split in a file, such as train.txt, and run init again"
+    if proposal is not None and proposal.table is not None:
+        expected = "expected the splits in the table of labels, or a file of paths for each"
+        hint = f"copy the column {column} into the table that has the labels, and run init again"
     return InputError(
         f"{inspection.folder / table.name} divides the images in its column {column}: "
         f"{listed(table.splits.splits)}",
-        "expected the splits in the table of the labels, or as lists of names",
-        f"copy the column {column} into the table that has the labels, and run init again",
+        expected,
+        hint,
     )
 
 

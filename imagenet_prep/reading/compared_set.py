@@ -13,6 +13,7 @@ from imagenet_prep.reading.shard import Shard
 from imagenet_prep.state.indexes import not_done, read_written
 from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.state.set_state import SetState
+from imagenet_prep.storage.files import absence_of
 from imagenet_prep.storage.layout import Layout, by_number, split_of
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.tfrecord.content import name_in
@@ -59,9 +60,7 @@ class ComparedSet(Struct, frozen=True):
             return cls._read_manifest(place)
         if place.is_dir():
             return cls._read_folder(place)
-        raise UsageError(
-            f"{place} does not exist", "expected a folder of shards, or a manifest.json"
-        )
+        raise UsageError(absence_of(place), "expected a folder of shards, or a manifest.json")
 
     @classmethod
     def _read_manifest(cls, place: AnyPath) -> ComparedSet:

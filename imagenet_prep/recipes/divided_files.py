@@ -274,8 +274,8 @@ def _wrong_total(file: RecipeFile, split: str, name: str, expected: int, actual:
         place = file.place(("expected", split, name))
         where = f" in {split}"
     problem = f"{place}: {expected:,} {name} expected, {actual:,} found{where}"
-    hint = "get what is missing, or correct `expected` in the recipe"
-    return InputError(problem, "expected the whole set", hint)
+    hint = rules.remedy_of_total(name, expected, actual)
+    return InputError(problem, "expected the totals that the recipe gives", hint)
 
 
 def _too_many_shards(file: RecipeFile, split: str, count: int, file_count: int) -> UsageError:

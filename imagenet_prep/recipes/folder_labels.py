@@ -211,7 +211,9 @@ def folder_faults(
             problem += f" (and {count:,} others)"
         top = Path(str(folder)).name
         expected = f"expected {top}/{lead}CLASS/FILE"
-        yield InputError(problem, expected, "move it, or name all in a file of labels")
+        moved = "them into class folders" if count else "it into a class folder"
+        remedy = f"move {moved}, or list every image in a labels file"
+        yield InputError(problem, expected, remedy)
 
 
 def _misread_folders(

@@ -378,7 +378,9 @@ def _column(header: Sequence[str], name: str | None, usual: Sequence[str], conte
         raise LabelsFault(1, f"no column of {content}: expected {expected}, got {columns}{hint}")
     if FILE_ENDING.search(column):
         raise LabelsFault(
-            1, f"it names a file, {column}, no columns: write labels: {{file: ..., header: false}}"
+            1,
+            f"the column {column} has the name of a file: if the file has no header, "
+            "write labels: {file: ..., header: false}",
         )
     return column
 

@@ -151,7 +151,9 @@ class Function(Struct, frozen=True):
             ) from error
         except UnicodeEncodeError as error:
             raise InputError(
-                f"{place}: half of a surrogate pair", "expected texts of UTF-8", _CORRECT
+                f"{place}: a text holds half of a surrogate pair",
+                "expected text that UTF-8 can store",
+                _CORRECT,
             ) from error
         return PythonRow(number, values, content)
 

@@ -260,7 +260,11 @@ class _Nodes:
                 node.start_mark.line, f"{subject} that is not text", "expected the name of a key"
             )
         if any("\ud800" <= sign <= "\udfff" for sign in node.value):
-            raise self._refusal(node.start_mark.line, "half of a surrogate pair", "expected UTF-8")
+            raise self._refusal(
+                node.start_mark.line,
+                "a text holds half of a surrogate pair",
+                "expected text that UTF-8 can store",
+            )
         return node.value
 
     def _refusal(self, line: int, problem: str, detail: str) -> UsageError:

@@ -298,6 +298,12 @@ def kind_of_total(name: str, expected: int, actual: int) -> ProblemKind:
     return _LACKING[name] if actual < expected else ProblemKind.WRONG_COUNT
 
 
+def remedy_of_total(name: str, expected: int, actual: int, after: str = "") -> str:
+    """The remedy for that problem; ``after`` says what to do once the images are right."""
+    change = f"get the missing {name}" if actual < expected else f"remove the extra {name}"
+    return f"{change}{after}, or correct `expected` in the recipe"
+
+
 # splits and shards --------------------------------------------------------------------------------
 
 

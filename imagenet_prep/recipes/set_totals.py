@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from imagenet_prep.checks.checked_shards import Checked
     from imagenet_prep.checks.inventory import Inventory
 
-_REMEDY = "get the missing images and make the set again, or correct `expected` in the recipe"
-
 
 def split_problems(split: str, inventory: Inventory, checked: Checked) -> list[Problem]:
     """The problems of the shards of a split; if there are none, those of its totals."""
@@ -37,14 +35,15 @@ def wrong_totals(
     expected: Mapping[str, Any], images: Mapping[str, int], labels: Mapping[str, set[int]]
 ) -> Iterator[Problem]:
     """The totals that are not those that the recipe expects."""
-    from imagenet_prep.recipes.rules import kind_of_total, totals_in
+    from imagenet_prep.recipes.rules import kind_of_total, remedy_of_total, totals_in
 
     for split, name, count, actual in totals_in(expected, images, labels):
         is_counted = actual or name == "images"  # labels under other names are not counted
         if actual != count and is_counted:
             kind = kind_of_total(name, count, actual)
             message = f"expected {count:,} {name}, got {actual:,}"
-            yield Problem(kind, split or name, message, _REMEDY)
+            remedy = remedy_of_total(name, count, actual, " and make the set again")
+            yield Problem(kind, split or name, message, remedy)
 
 
 def count_set_aside(inventory: Inventory) -> Counter[str]:

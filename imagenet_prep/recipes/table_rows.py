@@ -336,7 +336,7 @@ def _parse_object(line: str, number: int) -> dict[str, Any]:
             written.encode()
     except UnicodeEncodeError:
         raise LabelsFault(
-            number, "half of a surrogate pair: expected texts that UTF-8 can write"
+            number, "a text holds half of a surrogate pair: UTF-8 can't store it"
         ) from None
     except (ValueError, RecursionError) as error:
         raise LabelsFault(number, f"not JSON: {error}") from None

@@ -77,7 +77,7 @@ def _iter_page(
     start = number * page_size
     _, _, flags, lower, _ = _PAGE.unpack_from(view, start)
     if number in visited or not flags & (_BRANCH | _LEAF):
-        raise ValueError(f"page {number:,} is no branch and no leaf, or in the tree twice")
+        raise ValueError(f"page {number:,} is neither a branch nor a leaf, or is in the tree twice")
     if lower > page_size:
         raise ValueError(f"page {number:,} has places of nodes beyond its end")
     visited.add(number)

@@ -148,7 +148,7 @@ def _damaged(
     path: AnyPath, fault: ZipFault | UnicodeDecodeError, hint: str = WHOLE_COPY
 ) -> InputError:
     if isinstance(fault, CutZip):
-        what = f"{path} is incomplete: it has {size_text(fault.offset)}"
+        what = f"{path} is cut, or followed by other bytes: it has {size_text(fault.offset)}"
         return InputError(what, "expected a zip that ends with its central directory", hint)
     if isinstance(fault, ZipFault):
         return InputError(f"{path} is damaged at byte {fault.offset:,}", fault.reason, hint)

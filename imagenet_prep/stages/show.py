@@ -16,7 +16,7 @@ from imagenet_prep.escaping import command
 from imagenet_prep.hints import Hint
 from imagenet_prep.images import format_of, grades, jpeg, pixels
 from imagenet_prep.reading.shard import Record, Shard
-from imagenet_prep.storage.files import atomic_file
+from imagenet_prep.storage.files import absence_of, atomic_file
 from imagenet_prep.storage.layout import parse_shard_name
 from imagenet_prep.storage.location import AnyPath, locate
 from imagenet_prep.text import number_of
@@ -123,7 +123,7 @@ def show(
 def _no_file(path: AnyPath) -> UsageError:
     """The error for a path that is not a file; for a folder, it names one of its shards."""
     if not path.is_dir():
-        return UsageError(f"{path} does not exist", "expected a TFRecord file", "")
+        return UsageError(absence_of(path), "expected a TFRecord file", "")
     shards = [file for file in path.glob("*-of-*") if parse_shard_name(file.name)]
     hint = Hint("name one of its shards: ", command("show", min(shards))) if shards else ""
     return UsageError(f"{path} is a folder", "expected a TFRecord file", hint)

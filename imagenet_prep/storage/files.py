@@ -91,6 +91,12 @@ def kind_of(path: AnyPath) -> Literal["file", "folder", "other", "nothing"]:
     return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
 
 
+def absence_of(path: AnyPath) -> str:
+    """The problem of a path where a file or folder was expected: none, or another kind of file."""
+    found = "is neither a file nor a folder" if path.exists() else "does not exist"
+    return f"{path} {found}"
+
+
 IN_WORDS = {
     "file": "a file",
     "folder": "a folder",

@@ -319,7 +319,7 @@ class ObjectSink(RemoteSink):
         except (IncompleteAnswerError, FileNotFoundError) as error:
             if not self._is_there():
                 raise WriteError(
-                    f"the store did not make {self._objects.url(self._name)} of its parts",
+                    f"the store did not assemble {self._objects.url(self._name)} from its parts",
                     "its answer was cut short or is an error, or it no longer knows the upload",
                     "run the same command again",
                 ) from error

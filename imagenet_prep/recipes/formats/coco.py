@@ -189,7 +189,7 @@ def _corners_of_outline(outline: Outline, size: Size, place: str) -> Corners:
     except ImageError as error:
         raise fault(place, str(error)) from error
     if corners is None:
-        raise fault(place, "an outline without a pixel")
+        raise fault(place, "its outline covers no pixel")
     return corners
 
 
