@@ -189,7 +189,7 @@ class ImageNet(CheckedDataset):
         return command("convert", layout.data_dir, (*folders, *settings))
 
     def _recorded_settings(self, plan: Plan | None) -> OptionValues:
-        """The options of convert that the manifest records, or else the plan."""
+        """The options of convert that the manifest records; those of the plan without a manifest."""
         planned: OptionValues = plan.options if plan else ()
         if self.manifest is None:
             return planned
