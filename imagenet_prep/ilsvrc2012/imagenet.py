@@ -189,7 +189,7 @@ class ImageNet(CheckedDataset):
         return command("convert", layout.data_dir, (*folders, *settings))
 
     def _recorded_settings(self, plan: Plan | None) -> OptionValues:
-        """The options of convert that the manifest records; those of the plan without a manifest."""
+        """The options of convert in the manifest; without one, those in the plan."""
         planned: OptionValues = plan.options if plan else ()
         if self.manifest is None:
             return planned
