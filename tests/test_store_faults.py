@@ -186,7 +186,7 @@ def test_an_upload_that_the_store_lost(proxy: Proxy, place: Location) -> None:
         if before:
             store.put("large", before)
         proxy.fault = in_turn("POST", "uploadId", (404, "NoSuchUpload"))
-        with pytest.raises(WriteError, match=r"did not make s3://.*/other/large"):
+        with pytest.raises(WriteError, match=r"did not assemble s3://.*/other/large"):
             upload(store)
     proxy.fault = in_turn("POST", "uploadId", (200, "InternalError"), (200, "InternalError"))
     assert upload(store) == LARGE
@@ -204,7 +204,7 @@ def test_an_end_that_is_an_error_with_status_200(
     assert isinstance(store, ObjectStore)
     store.delete("large")
     proxy.fault = in_turn("POST", "uploadId", answer)
-    with pytest.raises(WriteError, match=r"did not make s3://.*/other/large"):
+    with pytest.raises(WriteError, match=r"did not assemble s3://.*/other/large"):
         upload(store)
     assert store.find("large") is None
 
