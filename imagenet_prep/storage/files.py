@@ -93,8 +93,8 @@ def kind_of(path: AnyPath) -> Literal["file", "folder", "other", "nothing"]:
 
 def absence_of(path: AnyPath) -> str:
     """The problem of a path where a file or folder was expected: none, or another kind of file."""
-    found = "is neither a file nor a folder" if path.exists() else "does not exist"
-    return f"{path} {found}"
+    is_other_kind = path.exists()
+    return f"{path} is neither a file nor a folder" if is_other_kind else f"{path} does not exist"
 
 
 IN_WORDS = {
