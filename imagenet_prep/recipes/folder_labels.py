@@ -206,13 +206,13 @@ def folder_faults(
     if files.loose:
         name, lead = files.loose[0]
         problem = f"{name} is in no class folder"
-        count = len(files.loose) - 1
-        if count:
-            problem += f" (and {count:,} others)"
+        other_files = len(files.loose) - 1
+        if other_files:
+            problem += f" (and {other_files:,} others)"
         top = Path(str(folder)).name
         expected = f"expected {top}/{lead}CLASS/FILE"
-        moved = "them into class folders" if count else "it into a class folder"
-        remedy = f"move {moved}, or list every image in a labels file"
+        move = "move them into class folders" if other_files else "move it into a class folder"
+        remedy = f"{move}, or list every image in a labels file"
         yield InputError(problem, expected, remedy)
 
 
