@@ -808,7 +808,11 @@ def _link(path: Path) -> None:
     path.symlink_to("/nowhere/archive")
 
 
-_NO_FILES = [(_link, "a broken link"), (Path.mkdir, "a folder"), (os.mkfifo, "no plain file")]
+_NO_FILES = [
+    (_link, "a broken link"),
+    (Path.mkdir, "a folder"),
+    (os.mkfifo, "it is a pipe, a socket or a device"),
+]
 
 
 @pytest.mark.parametrize(("make", "words"), _NO_FILES, ids=["link", "folder", "pipe"])
