@@ -128,7 +128,7 @@ def _denied_without_form(url: str, status: int) -> AccessError:
         answer = f"HTTP status {status} without a way to sign in"
     else:
         what = f"{host} sent a web page in place of {name}"
-        answer = "a web page without a sign-in form that imagenet-prep understands"
+        answer = "a web page without a sign-in form to fill in"
     detail = f"got {answer}; your account was not sent"
     return answer_checks.RefusedError(what, detail, _browser(url), status)
 

@@ -161,7 +161,7 @@ def new_account(url: str) -> str:
 
 
 def account_hint(url: str) -> str:
-    """What to do if a server refuses a file, with an account or without one."""
+    """The hint for a file that a server refuses, with an account or without one."""
     browser = "sign in with a browser and use "
     if has_account():
         ask = f"ask {host_of(url)} whether this account has access"

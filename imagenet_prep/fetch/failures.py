@@ -186,7 +186,7 @@ def _unreached(nested: list[BaseException], name: str, proxy: Proxy | None) -> N
 
 
 def _socks_failure(nested: list[BaseException], host: str, proxy: Proxy | None) -> str:
-    """What failed at a SOCKS proxy or behind it; "" if nothing did."""
+    """The failure of a SOCKS proxy, or of a connection behind it; "" without one."""
     for cause in nested:
         error = cause.__context__
         if type(error).__module__ != "socks":  # PySocks, which may not be installed
