@@ -364,15 +364,37 @@ FAULTS = {
             "P = open('a.jpg', 'rb').read()\ndef rows():\n    yield {'image': P, 'file_name': "
             "'../x.jpg'}\n"
         ),
-        "row 1: file_name is '../x.jpg'",
+        "row 1: file_name is '../x.jpg' (str)",
     ),
     "no image": (
         "def rows():\n    yield {'label': 'a'}\n",
-        "no column names the images",
+        "no key of the rows names the images expected file_name, or image with the bytes, got label",
     ),
     "a lost file": (
         "def rows():\n    yield {'file_name': 'gone.jpg'}\n",
         "mine:rows, row 1: {}/gone.jpg is not there",
+    ),
+    "a lost file, where paths start": (
+        "def rows():\n    yield {'file_name': 'gone.jpg'}\n",
+        "relative paths start at {}",
+    ),
+    "an empty key": (
+        "def rows():\n    yield {'file_name': 'a.jpg', '': 2}\n",
+        "row 1: the key '' (str) expected texts that are not empty",
+    ),
+    "a name that is no text": (
+        "P = open('a.jpg', 'rb').read()\ndef rows():\n    yield {'image': P, 'file_name': 5}\n",
+        "row 1: file_name is '5' (int)",
+    ),
+    "a hidden name": (
+        "P = open('a.jpg', 'rb').read()\ndef rows():\n"
+        "    yield {'image': P, 'file_name': '.a.jpg'}\n",
+        "row 1: file_name is '.a.jpg' (str) expected a path such as train/cat.png: with /, and no "
+        "folder or file that is hidden",
+    ),
+    "no image at all": (
+        "def rows():\n    yield {'image': {'path': 'a.jpg'}}\n",
+        "expected the bytes of an image file correct it",
     ),
     "mixed labels": (
         (

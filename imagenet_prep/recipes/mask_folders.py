@@ -12,9 +12,9 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError
 from imagenet_prep.images import ENDINGS, mask_pixels
 from imagenet_prep.recipes.folder_words import core_of, is_image_folder, is_mask_folder, unmasked
+from imagenet_prep.recipes.recipe_paths import fault_of_path, remedy_of_path
 from imagenet_prep.sources.names import below
-from imagenet_prep.storage.files import kind_of
-from imagenet_prep.text import listed
+from imagenet_prep.text import listed, number_of
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import Mask
@@ -121,10 +121,10 @@ def _find_masks(keys: Mask, root: Path) -> dict[str, str]:
 
 def _need_folder(path: Path) -> None:
     """Raise InputError if a path is none of a folder."""
-    file_type = kind_of(path)
-    if file_type != "folder":
-        problem = "not there" if file_type == "nothing" else "not a folder"
-        raise InputError(f"{path} is {problem}", "expected masks")
+    problem = fault_of_path(path, "folder")
+    if problem:
+        expected = "expected the folder of masks that the recipe names"
+        raise InputError(f"{path} {problem}", expected, remedy_of_path(problem))
 
 
 def _usable(keys: Mask, names: dict[str, str]) -> dict[str, str]:
@@ -145,9 +145,8 @@ def lossy_fault(paths: Sequence[str], hint: str = "") -> InputError:
         f"write in the recipe's `mask`: threshold: {THRESHOLD} (from it on a pixel is 255, "
         "below it 0)"
     )
-    problem = (
-        f"{len(paths):,} masks are JPEGs, which don't keep the values of pixels: {listed(paths)}"
-    )
+    masks = number_of(len(paths), "mask is a JPEG", "masks are JPEGs")
+    problem = f"{masks}, and JPEG doesn't keep the values of pixels: {listed(paths)}"
     return InputError(problem, f"expected {', '.join(mask_pixels.LOSSLESS)}", hint or by_recipe)
 
 

@@ -103,8 +103,8 @@ def _misread_in(lead: str, tree: FolderTree, *, is_divided: bool) -> Misread | N
     elif roles.parts and not is_divided:
         problem = f"{listed(roles.parts)} hold the same folders: {listed(sorted(roles.classes))}"
     elif roles.left_out:
-        verb = "is" if len(roles.left_out) == 1 else "are"
-        problem = f"{listed(roles.left_out)} next to the classes {verb} hardly a class"
+        verdict = "is hardly a class" if len(roles.left_out) == 1 else "are hardly classes"
+        problem = f"{listed(roles.left_out)} next to the classes {verdict}"
     return Misread(problem, _splits_that_fit(roles)) if problem else None
 
 
@@ -201,8 +201,9 @@ def mixed_masks(names: Names) -> Misread | None:
     masks = [name for name, image in image_by_mask.items() if image in stems]
     if not masks or len(masks) < least:
         return None
+    verb = "is" if len(masks) == 1 else "are"
     problem = (
-        f"{len(masks):,} of {len(names):,} files are called as masks of others are: {listed(masks)}"
+        f"{len(masks):,} of {len(names):,} files {verb} called as masks of others: {listed(masks)}"
     )
     return Misread(
         problem,

@@ -23,6 +23,7 @@ from imagenet_prep.images import ending_of
 from imagenet_prep.recipes.box_policy import fault
 from imagenet_prep.recipes.python_rows import Function, PythonRow
 from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.row_objects import shown_cell
 from imagenet_prep.recipes.row_source import Rows, TableRow, find_roles, gather
 from imagenet_prep.sources.names import text_of
 from imagenet_prep.sources.remarks import fault_of_name
@@ -141,7 +142,8 @@ def read_sealed(source: Source, sealed: Path, root: Path) -> Rows:
         rows.append(
             TableRow(line["values"], f"{head['function']}, row {number}", folder, archive=archive)
         )
-    return gather(rows, find_roles(names, head["function"], None, source.label), is_text=False)
+    roles = find_roles(names, head["function"], None, source.label, is_table=False)
+    return gather(rows, roles, is_text=False)
 
 
 def _read_lines(sealed: Path) -> list[bytes]:
@@ -249,12 +251,14 @@ class _Sealing:
 
     def _check_name(self, name: Any, place: str) -> None:
         if not _is_relative_path(name):
-            expected = "expected a path such as train/cat.png"
-            raise fault(place, f"{_FILE} is {str(name)[:60]!r}", expected)
-        if fault_of_name(name, Path()):
-            raise fault(
-                place, f"{_FILE} is {name[:60]!a}", "expected a name without control characters"
+            expected = (
+                "expected a path such as train/cat.png: with /, and no folder or file that is "
+                "hidden or .."
             )
+            raise fault(place, f"{_FILE} is {shown_cell(name)}", expected)
+        if fault_of_name(name, Path()):
+            expected = "expected fewer than 8,192 characters, none of them a control character"
+            raise fault(place, f"{_FILE} is {name[:60]!a}", expected)
         if name in self._names:
             earlier_row = self._names[name].rpartition(", ")[2]
             raise fault(place, f"{name!r} is in {earlier_row} already", "expected every image once")
