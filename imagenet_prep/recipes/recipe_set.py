@@ -291,7 +291,7 @@ class RecipeSet(CheckedDataset):
         """
         from imagenet_prep.recipes.growth import grow
         from imagenet_prep.recipes.loading import load, read
-        from imagenet_prep.recipes.python_source import recorded_rows
+        from imagenet_prep.recipes.python_source import recorded_rows, refuse_unsealed
 
         assert self.path is not None
         layout = records.layout
@@ -301,6 +301,8 @@ class RecipeSet(CheckedDataset):
         set_records = records.at(replace(layout, set_name=set_name))
         if splits:
             sealed = recorded_rows(set_records)
+            if sealed is None and file.recipe.source and file.recipe.source.kind == "python":
+                raise refuse_unsealed(file, layout.data_dir, layout.elsewhere())
         else:
             sealed = self._sealed_rows(file, set_records, options)
         file = replace(file, sealed=sealed)
