@@ -18,6 +18,7 @@ from made_sets import ENGINE
 from made_tars import save
 from PIL import Image
 from running import command_here
+from test_boxes_of_samples import parquet_file
 from test_export import features_in, samples_of
 
 import imagenet_prep
@@ -806,16 +807,16 @@ class Refusal(NamedTuple):
 
 REFUSALS = {
     "a new class": Refusal(
-        ("cat", "emu"), "", "emu is no class there", "classes: [cat, dog, fox, emu]"
+        ("cat", "emu"), "", "emu is no class of train", "classes: [cat, dog, fox, emu]"
     ),
     "names that YAML quotes": Refusal(
         ("cat", "null", "1e3: a, b"),
         "",
-        "1e3: a, b is no class there",
+        "1e3: a, b is no class of train",
         'classes: [cat, dog, fox, "1e3: a, b", "null"]',
     ),
     "other classes": Refusal(
-        ("a", "b"), "", "a is no class there", "classes: [cat, dog, fox, a, b]"
+        ("a", "b"), "", "a is no class of train", "classes: [cat, dog, fox, a, b]"
     ),
     "another order": Refusal(
         ("cat", "dog"),
@@ -970,5 +971,20 @@ def test_ids_of_coco_that_mean_something_else_are_refused(tmp_path: Path) -> Non
     with pytest.raises(InputError, match=r"label 1 .*\bdog") as caught:
         make(tmp_path, recipe.format("val"), "val.yaml")
     assert caught.value.detail == "expected 1 for cat, as in train"
-    assert caught.value.hint.startswith("give the categories of all files the same ids")
+    assert caught.value.hint.startswith("give the classes of boxes the same numbers in all files")
     assert not list((tmp_path / "out").glob("val-*"))
+
+
+def test_numbers_of_parquet_that_mean_something_else_are_refused(tmp_path: Path) -> None:
+    """No recipe can number their boxes otherwise: the hint doesn't speak of the recipe."""
+    for split, names in (("train", ["cat", "dog"]), ("val", ["dog", "cat"])):
+        objects = {"bbox": [[1.0, 1.0, 8.0, 8.0]], "category": [0]}
+        save(tmp_path / f"{split}.parquet", parquet_file(objects, names))
+    recipe = "source: {{parquet: {0}.parquet}}\noutput_file_prefix: {0}\n"
+    make(tmp_path, recipe.format("train"), "train.yaml")
+    with pytest.raises(InputError, match=r"label 0 .*\bdog") as caught:
+        make(tmp_path, recipe.format("val"), "val.yaml")
+    assert caught.value.hint.startswith("give the classes of boxes the same numbers in all files")
+    numbered = recipe.format("val") + "boxes: {names: [cat, dog]}\n"
+    with pytest.raises(UsageError, match="line 3: boxes: names alone"):
+        make(tmp_path, numbered, "val.yaml")

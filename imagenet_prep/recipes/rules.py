@@ -126,7 +126,7 @@ def _check_inception(file: RecipeFile) -> None:
 
 def _check_keys_of_boxes(file: RecipeFile) -> None:
     """Settings about boxes need some."""
-    if file.recipe.boxes or has_rows(file) or _may_have_boxes(file):
+    if file.recipe.boxes or has_rows(file) or may_have_boxes(file):
         return
     box_key = first_key_only_with(file, "boxes")
     if box_key:
@@ -208,7 +208,7 @@ def has_rows(file: RecipeFile) -> bool:
     return source is not None and source.kind != "" and source_kinds()[source.kind].has_rows
 
 
-def _may_have_boxes(file: RecipeFile) -> bool:
+def may_have_boxes(file: RecipeFile) -> bool:
     """Whether the samples of the source may have boxes."""
     source = file.recipe.source
     if source is None or source.kind == "":
@@ -257,9 +257,20 @@ def _only_key(file: RecipeFile, key: Key, mapping: Struct, names: Sequence[str])
     """The one of these keys that a mapping has; raises UsageError if it has none or several."""
     present_names = [name for name in names if getattr(mapping, name) is not None]
     if len(present_names) != 1:
-        problem = f"{' and '.join(present_names)} at once" if present_names else "nothing in it"
+        problem = f"{' and '.join(present_names)} at once"
+        if not present_names:
+            other_names = _names_in(file, key)
+            problem = f"{', '.join(other_names)} alone" if other_names else "nothing in it"
         raise file.fault(key, problem, f"expected one of {', '.join(names)}")
     return present_names[0]
+
+
+def _names_in(file: RecipeFile, key: Key) -> list[str]:
+    """The keys with a value in a mapping of the recipe."""
+    mapping: Any = file.value
+    for step in key:
+        mapping = mapping[step]
+    return [name for name, value in mapping.items() if value is not None]
 
 
 def first_key_only_with(file: RecipeFile, *needs: str) -> str | None:
