@@ -264,6 +264,11 @@ INPUTS = {
         "gone is not there",
         "paths are relative to --raw",
     ),
+    "two masks of an image": (
+        FOLDERS + "mask: {folder: twins}\n",
+        "several masks fit daisy/0.png: twins/daisy/0.bmp, twins/daisy/0.png",
+        "one mask for each image",
+    ),
     "one mask of JPEG": (
         FOLDERS + "mask: {folder: jpegs}\n",
         "1 mask is a JPEG, and",
@@ -446,6 +451,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (tmp_path / "broken").symlink_to("gone")
     save(tmp_path / "hidden/rose/.0.png", picture("x.png"))
     save(tmp_path / "jpegs/daisy/0.jpg", picture("x.jpg"))
+    for ending in ("png", "bmp"):
+        save(tmp_path / f"twins/daisy/0.{ending}", picture("x.png"))
     save(tmp_path / "wide.csv", codecs.BOM_UTF16_LE + "path\n".encode("utf-16-le") + b"\x00\xd8x")
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/odd/rose/\xff.png")).write_bytes(b"")
     texts = {

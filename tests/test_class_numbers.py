@@ -9,6 +9,7 @@ import json
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -30,7 +31,7 @@ from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.init import init
 from imagenet_prep.state.manifest import DatasetEntry, load_manifest
-from imagenet_prep.state.numbering import Numbering
+from imagenet_prep.state.numbering import Numbering, class_index
 
 tf = tf_fixture.tf
 
@@ -514,6 +515,23 @@ def test_init_writes_where_numbers_start(
     assert records.first_label == first_label
     assert sorted(record.class_index for record in records) == indexes
     assert {records.class_names[record.label] for record in records} == {*map(str, numbers)}
+
+
+@pytest.mark.parametrize(
+    ("label", "advice"),
+    [
+        (0, "; in Python, if its set has no manifest and counts classes from 0: "),
+        (-1, ""),
+    ],
+)
+def test_a_label_below_the_first_one_has_the_advice_that_helps(label: int, advice: str) -> None:
+    """No set counts its classes from -1."""
+    record = SimpleNamespace(place="a shard: record 0 at byte 0")
+    with pytest.raises(InputError) as caught:
+        class_index(label, 1, record)
+    assert caught.value.what.endswith(f"has label {label}")
+    assert caught.value.hint.startswith("imagenet-prep verify names all such records")
+    assert caught.value.hint.endswith(f"{advice}records.first_label = 0" if advice else "records")
 
 
 @pytest.mark.parametrize(

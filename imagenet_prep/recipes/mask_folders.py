@@ -72,11 +72,13 @@ def pair_masks(keys: Mask, names: Sequence[str], base: Path, root: Path) -> Mask
     mask_paths: dict[int, Path] = {}
     owners: dict[Path, int] = {}
     for row, image_path in images.items():
-        mask = _lookup(masks_by_key, reduced(image_path, keys.image_suffix))
+        image_key = reduced(image_path, keys.image_suffix)
+        mask = _lookup(masks_by_key, image_key)
         if mask is None:
             continue
         if mask == _AMBIGUOUS:
-            raise _ambiguous(f"several masks fit {names[row]}")
+            masks = _masks_of(_usable(keys, mask_names), image_key, keys.suffix)
+            raise _ambiguous(f"several masks fit {names[row]}: {listed(masks)}")
         if owners.setdefault(mask, row) != row:
             raise _ambiguous(f"the mask {mask} fits {names[owners[mask]]} and {names[row]}")
         mask_paths[row] = root / mask
@@ -169,6 +171,21 @@ def _lookup(masks_by_key: Mapping[str, Path], key: str) -> Path | None:
         if tail in masks_by_key:
             return masks_by_key[tail]
     return None
+
+
+def _masks_of(candidates: Mapping[str, str], image_key: str, suffix: str | None) -> list[str]:
+    """The masks that fit an image, as ``_lookup`` finds them."""
+    parts = image_key.split("/")
+    for start in range(len(parts)):
+        tail = "/".join(parts[start:])
+        masks = [
+            text
+            for text, name in candidates.items()
+            if tail in (reduced(text, suffix), reduced(name, suffix))
+        ]
+        if masks:
+            return sorted(masks)
+    return []
 
 
 def reduced(path: str, suffix: str | None) -> str:
