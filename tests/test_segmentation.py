@@ -284,9 +284,9 @@ def test_run_lengths_of_kaggle(tmp_path: Path) -> None:
     [
         ("1 2 3", "3 numbers"),
         ("a b", "invalid literal"),
-        ("5 3 2 2", "runs of"),
-        ("1 999999", "runs of"),
-        ("0 3", "runs of"),
+        ("5 3 2 2", "2 2 is no run after the pixel 7"),
+        ("1 999999", "1 999999 ends beyond the last of 1,200 pixels"),
+        ("0 3", "0 3 is no run after the pixel 0"),
     ],
 )
 def test_run_lengths_that_cant_be_are_refused(tmp_path: Path, runs: str, words: str) -> None:
@@ -694,7 +694,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
         "a polygon of 4 numbers: expected x and y of three points",
     ),
     "an odd number": ({"segmentation": [[1, 1, 9, 9, 3]]}, "a polygon of 5 numbers"),
-    "far outside": ({"segmentation": [[1, 1, 9, 9, 3000, 4]]}, "a polygon with 3000"),
+    "far outside": ({"segmentation": [[1, 1, 9, 9, 3000, 4]]}, "a polygon has the x 3000"),
     "no outline": ({"segmentation": []}, "the object has no outline"),
     "null": ({"segmentation": None}, "the object has no outline"),
     "a text": ({"segmentation": "x"}, "segmentation: Expected `object | array`"),

@@ -97,15 +97,19 @@ def _coco_counts(words: Sequence[str], size: Size) -> list[int]:
     if len(words) % 2:
         raise ImageError(f"{len(words)} numbers")
     numbers = list(map(int, words))
+    width, height = size
+    total = width * height
     counts: list[int] = []
     position = 0
     for start, length in zip(numbers[::2], numbers[1::2], strict=True):
         first_pixel = start - 1
+        if first_pixel < position or length < 0:
+            raise ImageError(f"{start} {length} is no run after the pixel {position}")
         counts += (first_pixel - position, length)
         position = first_pixel + length
-    width, height = size
-    pixels_left = width * height - position
-    return [*counts, pixels_left]
+        if position > total:
+            raise ImageError(f"{start} {length} ends beyond the last of {total:,} pixels")
+    return [*counts, total - position]
 
 
 def is_table(name: str, ends: bytes) -> bool:
