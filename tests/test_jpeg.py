@@ -14,7 +14,7 @@ import tf_fixture
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_tars import in_memory
-from PIL import Image
+from PIL import Image, features
 from test_hostile_inputs import png
 
 from imagenet_prep.demo import photographs
@@ -195,6 +195,13 @@ def test_what_is_no_whole_jpeg_is_refused(data: bytes, reason: str, check: Check
     """Other formats, web pages, nothing at all: refused with the reason, whatever the name said."""
     with pytest.raises(ImageError, match=reason):
         prepare(data, check)
+
+
+def test_a_format_that_pillow_lacks_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where Pillow was built without AVIF, the error says so."""
+    monkeypatch.setattr(features, "check", lambda name: name != "avif")
+    with pytest.raises(ImageError, match="Pillow was built without AVIF"):
+        prepare(_save(NOISE, "AVIF")[:40], "decode")
 
 
 def test_bytes_after_the_end_are_no_cut() -> None:

@@ -55,9 +55,22 @@ def opened(data: Buffer, *formats: str) -> Iterator[ImageFile]:
     except (ImageError, MemoryError):
         raise
     except UnidentifiedImageError:  # its text names an object in memory
-        raise ImageError(f"its {_noun(data)} header is damaged or cut off") from None
+        raise ImageError(_header_fault(_noun(data))) from None
     except Exception as error:  # noqa: BLE001 - a parser of untrusted files
         raise ImageError(f"the {_noun(data)} does not decode: {_reason(error)}") from None
+
+
+_OPTIONAL = {"AVIF": "avif", "WEBP": "webp"}
+"""The formats that Pillow may be built without, and what it calls their decoders."""
+
+
+def _header_fault(kind: str) -> str:
+    """The reason why Pillow knows no image in a file that starts as one of this format does."""
+    from PIL import features
+
+    if kind in _OPTIONAL and not features.check(_OPTIONAL[kind]):
+        return f"this Pillow was built without {kind}: install Pillow's own wheel, or convert it"
+    return f"its {kind} header is damaged or cut off"
 
 
 def _noun(data: Buffer) -> str:
