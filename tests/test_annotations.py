@@ -827,7 +827,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "a mask that is cut": (
         MASKS,
         saves("m/a.png", mask(80, 48)[:-20]),
-        "its mask m/a.png: the PNG has no end",
+        "its mask m/a.png: the PNG has no whole end",
     ),
     "an image without a mask": (
         MASKS,
@@ -848,7 +848,8 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "a mask that is a JPEG": (
         MASKS,
         saves("m/a.png", photograph(80, 48)),
-        "its mask m/a.png: a JPEG does not keep the values of a mask: expected PNG, GIF, BMP, TIFF",
+        "its mask m/a.png: its format is JPEG, which may change the values of a mask: "
+        "expected PNG, GIF, BMP or TIFF",
     ),
     "names of COCO": (
         ONE + "boxes: {coco: a.json, names: [a]}\n",

@@ -694,7 +694,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
         "a polygon of 4 numbers: expected x and y of three points",
     ),
     "an odd number": ({"segmentation": [[1, 1, 9, 9, 3]]}, "a polygon of 5 numbers"),
-    "far outside": ({"segmentation": [[1, 1, 9, 9, 3000, 4]]}, "a polygon with 3000"),
+    "far outside": ({"segmentation": [[1, 1, 9, 9, 3000, 4]]}, "a polygon has the x 3000"),
     "no outline": ({"segmentation": []}, "the object has no outline"),
     "null": ({"segmentation": None}, "the object has no outline"),
     "a text": (
