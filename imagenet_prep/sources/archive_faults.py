@@ -80,7 +80,7 @@ _ZIP_REMEDIES = {
     "large": f"{_ZIP_AGAIN} without compression (zip -0)",
     "method": f"{_ZIP_AGAIN} with the usual compression, or without (zip -0)",
     "special": f"{_ZIP_AGAIN}, with a file in place of each link",
-    "split": "join its parts into one zip (zip -s 0 PARTS.zip --out WHOLE.zip), and name that",
+    "split": "unpack all its parts together, and zip the files again as one zip",
 }
 
 
