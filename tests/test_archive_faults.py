@@ -258,6 +258,29 @@ def test_a_member_with_an_odd_name_is_named(
     assert f"got '{name}'" in error.detail
 
 
+def test_a_name_that_is_too_long_is_not_called_one_with_control_characters(tmp_path: Path) -> None:
+    """The error has its length, and not the whole name."""
+    error = refused(saved(tmp_path, "x.tar", pack({"n" * 9000: b"1"})))
+    assert "x.tar holds a file whose name is too long: 'nnn" in error.what
+    assert error.detail == "expected at most 8,191 characters, got 9,000"
+    assert len(error.what) < 400
+
+
+def test_what_helps_against_a_name_that_occurs_twice_depends_on_where(tmp_path: Path) -> None:
+    """In one archive, in two of them, and in two whose folders have one name."""
+    one = saved(tmp_path, "x.tar", pack([("a.png", b"1"), ("a.png", b"2")]))
+    assert "x.tar, twice\n" in f"{refused(one)}"
+    assert "keep one of the two in it" in refused(one).hint
+    parts = [saved(tmp_path, name, pack({"a.png": b"1"})) for name in ("y.tar", "z.tar")]
+    assert "tar_folders: true" in refused(*parts).hint
+    names = list_tars(parts, ThreadEngine(1), folder_each=True).names
+    assert list(names) == ["y/a.png", "z/a.png"]
+    zipped_too = saved(tmp_path, "y.zip", make_zip([Made(b"a.png")]))
+    with pytest.raises(InputError) as caught:
+        list_tars([parts[0], zipped_too], ThreadEngine(1), folder_each=True)
+    assert caught.value.hint == "rename one of the two archives"
+
+
 def test_a_zip_that_was_replaced_is_not_called_damaged(tmp_path: Path) -> None:
     """Its rows are those of an earlier listing."""
     path = saved(tmp_path, "x.zip", make_zip(TWO))

@@ -157,7 +157,10 @@ def list_tars(
         tars.append(_Tar(archive, folder))
     tars.sort(key=_in_path_order)
     parts = _list_levels(tars, engine, Skipped() if skipped is None else skipped)
-    return refuse_twice(Catalog.join(parts))
+    remedy = "rename one of the two archives"
+    if not folder_each:
+        remedy = "in a recipe, tar_folders: true gives each archive a folder; or rename one file"
+    return refuse_twice(Catalog.join(parts), remedy)
 
 
 def folder_of_tar(name: str) -> str:
