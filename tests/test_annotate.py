@@ -424,10 +424,10 @@ CSV = b"".join(LINE % f"{WNID}_{number}.JPEG".encode() for number in range(1, 4)
 TAR = pack(FILES)
 BOMB = bytes(9_000_000)
 HOSTILE_TARS = {
-    "checksum": (TAR[:1024] + b"\xff" + TAR[1025:], "unpacked, is damaged at byte 1,024"),
+    "checksum": (TAR[:1024] + b"\xff" + TAR[1025:], "is damaged at byte 1,024 of its tar"),
     "symbolic link": (
         pack([FILES[0], (member(FILES[1][0], tarfile.SYMTYPE, "/etc/passwd"), b"")]),
-        "unpacked, is damaged at byte 1,024",
+        "can't be read at byte 1,024 of its tar\n'n01440764/n01440764_2.xml' is a symbolic link",
     ),
     "a file twice": (pack(FILES[:1] * 2), f"holds {WNID}/{WNID}_1.xml twice"),
     "no annotations": (pack([]), "no annotations"),
