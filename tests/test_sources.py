@@ -109,6 +109,10 @@ def test_an_image_in_another_classs_folder_is_refused(
     assert str(folder / other / image.filename) in text
     assert f"expected it in {image.wnid}, found it in {other}" in text
     assert text.count("\n") == 2
+    target = folder / image.wnid
+    assert caught.value.hint == f"move every image of {image.wnid} in this folder to {target}"
+    (folder / other / image.filename).rename(target / image.filename)
+    assert len(read_catalog(folder, split, ENGINE)) == len(made_tiny.of(split))
 
 
 def _refused_by_convert(data_dir: Path) -> InputError:
