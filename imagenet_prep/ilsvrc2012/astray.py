@@ -214,7 +214,7 @@ def _renamed(source: AnyPath, target: AnyPath) -> Astray:
     move = command_line(["mv", "--", str(source), str(target)])
     if not target.parent.is_dir():
         move = command_line(["mkdir", "-p", str(target.parent)]).then(move)
-    finding = f"{source} looks like {target.name}, under another name"
+    finding = f"{source} looks like {target.name}; rename it"
     if source.name == target.name:
         finding = f"{source} is not in the folder of raw data"
     return Astray(finding, f"expected it as {target}", move)

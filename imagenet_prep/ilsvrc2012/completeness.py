@@ -91,7 +91,7 @@ class Evidence:
         if not self.expected_by_class:
             wnids = list(self.part.labels)
             classes = wnids[0] if len(wnids) == 1 else "each class"
-            return f"How many {classes} should have is not known without the devkit."
+            return f"How many images {classes} should have is not known without the devkit."
         boxes = self.source.get("boxes", {}).get("count", 0)
         if boxes not in (0, facts.BOXES):
             source = f"Their boxes are from a file of {boxes:,} boxes"
