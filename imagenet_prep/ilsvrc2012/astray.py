@@ -285,7 +285,9 @@ def _first_match(folder: AnyPath, patterns: Sequence[str], split: str) -> AnyPat
 
 
 def refuse_empty(layout: Layout, source: ImageSource, part: Part) -> None:
-    """Raise InputError for a copy without any image: its shards would be empty."""
+    """Raise InputError for a copy without any image of the part: its shards would be empty."""
+    what = f"{source.path} holds no {source.split} image of {part.name}"
+    move = "move it away, and run the same command again"
     names: list[str] = []
     if source.path.is_dir():
         misplaced = find_misplaced(layout, source.split, FOLDERS[source.split], source.path)
@@ -295,16 +297,21 @@ def refuse_empty(layout: Layout, source: ImageSource, part: Part) -> None:
     compressed = next(filter(is_compressed_class_tar, names), None)
     if compressed is not None:
         raise compressed_in_folder(source.path, compressed)
+    if not part.is_whole:
+        raise InputError(
+            what,
+            f"expected images of its classes, such as {min(part.labels)}",
+            "get a copy with these classes, or choose other classes",
+        )
+    if not source.is_unpacked:
+        raise InputError(what, "expected images with the names of image-net.org", move)
     raise InputError(
-        f"{source.path} holds no {source.split} image of {part.name}",
+        what,
         (
             "expected folders such as n01440764, or an archive of image-net.org; "
             f"found {listed(names) or 'nothing'}"
         ),
-        Hint(
-            "move it away, and run the same command again; for images of your own: ",
-            command("init", source.path),
-        ),
+        Hint(f"{move}; for images of your own: ", command("init", source.path)),
     )
 
 
