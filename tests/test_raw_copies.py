@@ -345,7 +345,7 @@ WRONG: dict[str, tuple[Change, str, list[tuple[str, int]], dict[str, int], str]]
         "as listed",
         [],
         {},
-        "1 pair of images have the same bytes",
+        "1 pair of images has the same bytes",
     ),
     "an image too many": (
         _add_an_image,
@@ -487,6 +487,16 @@ def test_no_command_sorts_images_whose_names_do_not_tell_their_class(
     change(copy, whole)
     remedies = [problem.remedy for problem in look(copy, "quick").problems]
     assert remedies == ["get another copy of these images"]
+
+
+def test_one_odd_image_in_place_of_another_is_one_other(copy: Path, whole: MadeSet) -> None:
+    """The published PNG is a JPEG, and another image is the one PNG: no plural of one."""
+    _encode_again(copy, whole)
+    path = images_of(copy, BRAMBLING)[0]
+    image = pixels.decode_rgb(path.read_bytes())
+    replace_file(path, in_memory(lambda buffer: image.save(buffer, "PNG")))
+    reason = look(copy).reason
+    assert "2 of 3 PNG and CMYK images are among them, and 1 other." in reason
 
 
 # a part -------------------------------------------------------------------------------------------
