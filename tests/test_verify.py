@@ -582,6 +582,10 @@ def test_foreign_set_written_by_tensorflow(tmp_path: Path, sound: Layout, tf: An
         (kind, split) for kind in (K.MISSING_IMAGE, K.MISSING_CLASS) for split in facts.SPLITS
     ]
     assert verdict.problems[0].detail == "1,281,019 of 1,281,167 images are missing"
+    assert verdict.problems[0].remedy == (
+        "make the set again from all images; "
+        "for a part of the set, run verify with --allow-incomplete"
+    )
     assert verdict.problems[1].detail.startswith(
         "49,960 of 50,000 images are missing: ILSVRC2012_val_0000"
     )
