@@ -92,15 +92,18 @@ def kind_of(path: AnyPath) -> Literal["file", "folder", "other", "nothing"]:
 
 
 def absence_of(path: AnyPath) -> str:
-    """The problem of a path where a file or folder was expected: none, or another kind of file."""
-    is_other_kind = path.exists()
-    return f"{path} is neither a file nor a folder" if is_other_kind else f"{path} does not exist"
+    """The problem of a path where a folder, or a file too, was expected."""
+    if path.is_file():
+        return f"{path} is a file"
+    if path.exists():
+        return f"{path} is neither a file nor a folder"
+    return f"{path} is a broken link" if path.is_symlink() else f"{path} does not exist"
 
 
 IN_WORDS = {
     "file": "a file",
     "folder": "a folder",
-    "other": "no plain file",
+    "other": "a pipe, a socket or a device",
     "nothing": "a broken link",
 }
 """What ``kind_of`` says about a path that is listed in its folder, for messages."""
