@@ -36,6 +36,12 @@ RULES_VERSION = 2
 
 _BATCH = 256
 
+_EXAMPLES = {
+    facts.TRAIN: "n01440764/n01440764_10026.xml",
+    facts.VALIDATION: "val/ILSVRC2012_val_00000001.xml",
+}
+"""A file of each split's annotations, with its folder."""
+
 
 class BoxTotals(Struct, frozen=True):
     """Counts of one split's annotations.
@@ -188,7 +194,7 @@ def _read_all(source: BoxFiles, split: str, engine: Engine, progress: Progress) 
         is_official = source.path.name == facts.ARCHIVES[BOX_ARCHIVES[split]].filename
         raise InputError(
             f"{source.path} holds no annotations",
-            "expected files <wnid>/<image>.xml",
+            f"expected files such as {_EXAMPLES[split]}",
             REMEDY if is_official else WHOLE_COPY,
         )
     lines = b"".join(result.lines for result in results)
@@ -202,7 +208,9 @@ def _batch_error(failed: Failed[list[File]], source: BoxFiles) -> PrepError:
     (folder, name, _), *later_files = failed.task
     place = f"{source.path}, {folder}/{name}.xml"
     if later_files:
-        place += f" or one of the {len(later_files)} files after it"
+        count = len(later_files)
+        others = f"one of the {count} files" if count > 1 else "the file"
+        place += f" or {others} after it"
     error = named(failed.error, place)
     return error if isinstance(error, PrepError) else WorkerError(f"a bug in a worker: {error!r}")
 
