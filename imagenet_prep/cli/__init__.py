@@ -223,7 +223,9 @@ def _stopped(status: int) -> CommandOutcome:
     word = "interrupted" if status == INTERRUPTED else "terminated"
     message = f"{word}; everything finished so far is kept. To resume:"
     if STARTS_OVER.intersection(sys.argv[1:2]):
-        message = f"{word}; nothing was changed. To start again:"
+        message = f"{word}; no image and no shard was changed. To start again:"
+    elif conversation().leaves_nothing:
+        message = f"{word}; its temporary folder was removed. To start again:"
     with contextlib.suppress(ReaderGoneError):  # Ctrl-C stops the whole pipeline
         say("", message, Hint("  ", rerun()), error=True)
     hint = Hint(message.partition("; ")[2], " ", rerun())
