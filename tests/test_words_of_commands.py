@@ -166,3 +166,15 @@ def test_a_diff_without_records_counts_no_others(capsys: pytest.CaptureFixture[s
     assert "more" not in shown
     print_diff(_diff(None, {}), 0)
     assert capsys.readouterr().out.endswith("  1 record with other content\n")
+
+
+def test_a_broken_link_is_named_as_one(places: Path) -> None:
+    """It is not absent: commands that expect a folder, a table or a file say so."""
+    link = places / "link"
+    for words in (("init", link), ("show", link), ("verify", link)):
+        refused = command_here(*words, status=2)
+        assert error_lines(refused)[0] == f"error: {link} is a broken link"
+    refused = command_here("init", places / "pipe", status=2)
+    assert error_lines(refused)[0] == f"error: {places}/pipe is neither a file nor a folder"
+    refused = command_here("init", places / "file", status=2)
+    assert error_lines(refused)[0] == f"error: {places}/file is a file, but no table"

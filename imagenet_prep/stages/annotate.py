@@ -26,7 +26,7 @@ from imagenet_prep.ilsvrc2012.box_search import BOX_ARCHIVES, BOX_FOLDERS, find_
 from imagenet_prep.ilsvrc2012.boxes import encode_boxes
 from imagenet_prep.model import Box, Done, Engine, Failed, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.sources.tar_members import REMEDY, WHOLE_COPY
-from imagenet_prep.storage.files import load_json, save_bytes, save_json
+from imagenet_prep.storage.files import absence_of, load_json, save_bytes, save_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_path, refuse_url
 from imagenet_prep.storage.lock import hold
@@ -153,7 +153,7 @@ def _annotate_split(
 def _find_source(split: str, layout: Layout, boxes: Path | None) -> BoxFiles:
     if boxes is not None and not boxes.exists():
         raise UsageError(
-            f"{boxes} does not exist",
+            absence_of(boxes),
             "expected an archive of annotations or an unpacked folder of them",
         )
     source = box_files_at(boxes) if boxes else find_annotations(layout, split)
