@@ -17,6 +17,7 @@ from imagenet_prep.cli.log_file import why_not_log
 from imagenet_prep.cli.option_types import _fault
 from imagenet_prep.cli.printing.difference_text import print_diff
 from imagenet_prep.cli.printing.raw_data_text import print_download
+from imagenet_prep.exports import FORMATS, load_format
 from imagenet_prep.stages.download import DownloadSummary
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import locate
@@ -124,6 +125,14 @@ def test_commands_that_move_no_shards_do_not_offer_to(name: str) -> None:
     """--output names the folder in which the shards are."""
     options = {parameter.name: parameter for parameter in load_command(name).params}
     assert options["output"].help.startswith("The folder of the shards.")
+
+
+def test_the_help_of_export_names_each_format_that_copies_nothing() -> None:
+    """Their files are not the records, and may be in DATA_DIR."""
+    shown = command_here("export", "--help").stdout
+    sentence = " ".join(shown.split()).partition("copy no records")[0].rpartition("resumable. ")[2]
+    without_copies = [name for name in FORMATS if load_format(name).unit == "set"]
+    assert sentence.split() == " and ".join(without_copies).split()
 
 
 # what is printed ----------------------------------------------------------------------------------

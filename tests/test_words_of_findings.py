@@ -13,7 +13,9 @@ from tiny_sets import made_plan, make_set, make_shard, record, save_manifest, sa
 
 from imagenet_prep.checks.checked_shards import failed_check, group
 from imagenet_prep.checks.departure import departure
+from imagenet_prep.checks.raw_check import _unreadable
 from imagenet_prep.engines.worker_faults import died
+from imagenet_prep.errors import InputError
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.stages.verify import look
 from imagenet_prep.state.manifest import SplitTotals
@@ -91,6 +93,14 @@ def test_grouped_problems_name_their_splits(
     """A split keeps its whole name, every split is named, and a file is not called a shard."""
     *_, counted = group(_problems(kind, subjects))
     assert (counted.subject, counted.detail, counted.count) == (where, detail, 40)
+
+
+def test_a_hint_is_no_part_of_what_is_wrong() -> None:
+    """A copy's file that can't be read: its remedy is printed once."""
+    error = InputError("a.tar can't be read", "Input/output error", "mount it again")
+    problem = _unreadable("a.jpg", error)
+    assert problem.detail == "a.tar can't be read; Input/output error"
+    assert problem.remedy == "mount it again"
 
 
 def test_a_worker_that_dies_is_no_fault_of_the_disk() -> None:

@@ -113,7 +113,8 @@ def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
 def cli() -> None:
     """ImageNet (ILSVRC2012) as TFRecord shards: download, untar, annotate, convert, verify.
 
-    You can run each command alone, stop it at any moment, and run it again: it resumes.
+    You can run each command alone and stop it at any moment. When you run it again, it resumes or
+    starts over.
 
     \b
     Try it without an account:   imagenet-prep demo demo-data

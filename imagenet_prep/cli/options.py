@@ -89,7 +89,7 @@ raw_depth = click.option(
     type=_depths,
     help=(
         "Check names and sizes; every byte; or also decode every image.  [default: full; "
-        "with --raw: decode]"
+        "with --raw or --config: as convert checks images]"
     ),
 )
 raw_copy = all_of(
@@ -139,5 +139,5 @@ only = click.option(
     "--only",
     default=",".join(facts.DEFAULT_ARCHIVES),
     show_default=True,
-    help=f"Comma-separated: {', '.join(facts.ARCHIVES)}.",
+    help=f"Archives, comma-separated: {', '.join(facts.ARCHIVES)}.",
 )

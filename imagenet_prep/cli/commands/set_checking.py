@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @click.option(
     "--allow-incomplete",
     is_flag=True,
-    help="Without a manifest, or with --raw: treat it as a part of ILSVRC2012.",
+    help="Without a manifest, or with --raw: treat the set as a part of ILSVRC2012.",
 )
 @o.rank
 @o.working
