@@ -589,7 +589,11 @@ def test_files_that_kill_every_worker_are_named(
 
     monkeypatch.setattr(stage, "parse_annotation", die_or_parse)
     path = write_archive(layout, gzip.compress(pack([FILES[0], (FILES[1][0], fatal), FILES[2]])))
-    for batch, where in ((1, FILES[1][0]), (3, f"{FILES[0][0]} or one of the 2 files after it")):
+    for batch, where in (
+        (1, FILES[1][0]),
+        (2, f"{FILES[0][0]} or the file after it"),
+        (3, f"{FILES[0][0]} or one of the 2 files after it"),
+    ):
         monkeypatch.setattr(stage, "_BATCH", batch)
         error = refused(layout, kind=DataProblemsError, engine=ProcessEngine(2))
         assert error.what.startswith(f"{path}, {where}: a worker died 3 times")

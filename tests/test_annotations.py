@@ -1008,6 +1008,19 @@ WRONG: Mapping[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"boxes.label": [1, 3]}, "a box has label 3: the set has no such class"),
+        ({"boxes.text": [b"a", b"c"]}, "a box has class c: the set has no such class"),
+    ],
+)
+def test_a_box_without_a_label_has_no_label(columns: dict[str, Any], said: str) -> None:
+    """A record with only labels, or only classes, of its boxes is described by those alone."""
+    (finding,) = check_objects(columns, {1: "a", 2: "b"})
+    assert finding.detail == said
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_verify_finds_wrong_objects(name: str) -> None:
     """Values of other numbers, boxes out of the image, classes that the set doesn't have."""

@@ -174,7 +174,7 @@ NO_IDX, NO_LIST = (rf"its index file .*\.{end} is missing" for end in ("idx", "l
 @pytest.mark.parametrize(
     ("harm", "kind", "said"),
     [
-        (lambda layout, path: path.unlink(), K.MISSING_SHARD, "it is missing: 38 images in "),
+        (lambda layout, path: path.unlink(), K.MISSING_SHARD, "it is missing: 38 records in "),
         (lambda layout, path: layout.index_paths(SHARD)[0].unlink(), K.BAD_INDEX, NO_IDX),
         (lambda layout, path: layout.index_paths(SHARD)[1].unlink(), K.BAD_INDEX, NO_LIST),
     ],
@@ -461,7 +461,7 @@ def put_box(*corners: float) -> Callable[[dict[str, Feature]], object]:
         (
             put("image/height", Int64List((17,))),
             K.SIZE_MISMATCH,
-            "image/height of a JPEG: expected 16, got 17",
+            "image/height: expected 16, as in its JPEG, got 17",
         ),
         (put("image/encoded", BytesList((b"\x89PNG\r\n\x1a\n",))), K.BAD_IMAGE, "not a JPEG"),
         (lambda f: f.update(FOUR), K.BAD_BOX, "differ in length: [1, 1, 1, 1, 0]"),
