@@ -416,15 +416,15 @@ REFUSED: dict[str, tuple[Callable[[Any, Any], dict[str, Any]], str]] = {
         lambda kind, images: {"dataset": kind(images.records, len)},
         "expected no transform",
     ),
-    "no crop": (lambda kind, images: {"dataset": kind(images.records)}, "expected a crop"),
+    "no crop": (lambda kind, images: {"dataset": kind(images.records)}, "expected a RandomRes"),
     "a device": (lambda *_: {"decode": "meta"}, "expected 'cuda', 'cpu', 'auto'"),
     "a word": (lambda *_: {"decode": True}, "expected 'cuda', 'cpu', 'auto'"),
     "normalize of workers": (
         lambda *_: {"decode": None, "normalize": (MEAN, STD)},
         "expected decode=",
     ),
-    "two channels": (lambda *_: {"normalize": ((0, 0), (1, 1))}, "three channels"),
-    "no std": (lambda *_: {"normalize": (MEAN, (0, 1, 1))}, "three channels"),
+    "two channels": (lambda *_: {"normalize": ((0, 0), (1, 1))}, "three numbers each"),
+    "no std": (lambda *_: {"normalize": (MEAN, (0, 1, 1))}, "std above 0"),
     "normal bytes": (lambda *_: {"normalize": (MEAN, STD), "dtype": "uint8"}, "dtype"),
     "whole numbers": (lambda *_: {"dtype": int}, "dtype"),
 }
