@@ -99,7 +99,7 @@ class DamageSkipper:
         record = self._records[number]
         fault: RecordFault = "image"
         try:
-            text = f"{record!r}: TensorFlow can't decode its image, {record.filename}"
+            text = f"{record!r}: TensorFlow can't crop or decode its image, {record.filename}"
         except DamagedRecordError as error:
             fault, text = error.fault, error.in_short
         self.left_out.add(number, fault, text)
