@@ -457,6 +457,27 @@ def test_a_gpu_that_is_not_there(torch: Any, folder: Path) -> None:
     assert sorted(all_of(again)[1]) == list(range(COUNT))
 
 
+def test_without_a_decoder_for_a_gpu(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is not installed, and one that is of another PyTorch: installing it again does
+    nothing, so its own reason is shown.
+    """
+    from imagenet_prep.torch import jpeg_decoders
+
+    def absent() -> Any:
+        raise ModuleNotFoundError("No module named 'torchcodec'")
+
+    def of_another_pytorch() -> Any:
+        raise RuntimeError("Could not load libtorchcodec.\nmany lines")
+
+    monkeypatch.setattr(jpeg_decoders, "torchcodec_decoder", of_another_pytorch)
+    monkeypatch.setattr(jpeg_decoders, "torchvision_decoder", absent)
+    with pytest.raises(UsageError, match="nothing here decodes JPEGs on a GPU") as caught:
+        jpeg_decoders.find_list_decoder()
+    assert caught.value.detail.endswith(
+        "found: Could not load libtorchcodec.; No module named 'torchcodec'"
+    )
+
+
 @pytest.mark.gpu
 def test_other_pixels_than_those_of_the_cpu_are_an_error(
     torch: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
