@@ -288,7 +288,7 @@ def test_a_page_that_a_browser_saved_is_no_archive(layout):
     save(path, b"<!DOCTYPE html>\n<html>")
     with pytest.raises(InputError) as caught:
         OfficialTar(path, "validation").catalog(ENGINE, Silent())
-    assert_told(caught.value, 4, "ILSVRC2012_img_val.tar is a web page, not an archive")
+    assert_told(caught.value, 4, "ILSVRC2012_img_val.tar is a web page or XML, not an archive")
     assert "damaged" not in str(caught.value)
 
 

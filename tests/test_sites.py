@@ -447,18 +447,20 @@ def test_a_parquet_file_with_another_digest_is_set_aside(hub: StandIn, layout: L
 
 
 def test_a_parquet_file_of_another_size_is_not_fetched(hub: StandIn, layout: Layout) -> None:
-    """What the storage has is not what the commit says."""
+    """What the storage has is not what the commit says; the file before it was fetched."""
     hub.home.changes["tree"] = _listed(hub)
-    with (hub.storage.folder / "train-00000-of-00003.parquet").open("ab") as file:
+    with (hub.storage.folder / "train-00001-of-00003.parquet").open("ab") as file:
         file.write(b"more")
     _refused(
         layout,
         HuggingFaceSite(hub.url, WHO),
         4,
-        "different train-00000-of-00003.parquet",
-        "80,012",
-        "80,016",
+        "different train-00001-of-00003.parquet",
+        "80,013",
+        "80,017",
+        "this file was not fetched",
     )
+    assert set(_raw(layout)) == {"train-00000-of-00003.parquet"}
 
 
 def test_without_a_digest_parquet_must_look_like_it(hub: StandIn, layout: Layout) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.storage.location import AnyPath, Appender, open_store, split
+from imagenet_prep.storage.location import AnyPath, Appender, local_or_none, open_store, split
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.storage.store import MOST, FolderEntry
 
@@ -97,7 +97,9 @@ def absence_of(path: AnyPath) -> str:
         return f"{path} is a file"
     if path.exists():
         return f"{path} is neither a file nor a folder"
-    return f"{path} is a broken link" if path.is_symlink() else f"{path} does not exist"
+    local = local_or_none(path)
+    is_link = local is not None and local.is_symlink()
+    return f"{path} is a broken link" if is_link else f"{path} does not exist"
 
 
 IN_WORDS = {
