@@ -245,6 +245,14 @@ def test_redirect_refused(location):
         redirect_target(f"https://a.org/f?key={CANARY}", f"https://a.org/f?key={CANARY}", location)
 
 
+def test_redirects_without_end_are_counted(server, elsewhere):
+    """The last one that was received is refused: its number and its server are told."""
+    server.faults = Faults(redirect=server.url + "{path}", redirect_status=302)
+    with told(NetworkError, 5, f"from 127.0.0.1:{server.server_port}", "redirect number 10 in"):
+        Session(server.url, 1).get(server.url + "a.tar")
+    assert len(server.seen) == 10
+
+
 def test_redirect_target():
     """What a server adds is kept, what was ours is dropped abroad,
     and credentials in a URL are dropped anywhere.
