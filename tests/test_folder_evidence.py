@@ -583,7 +583,7 @@ def test_split_takes_lists_of_any_name(tmp_path: Path) -> None:
             ["train=none", "test=two"],
             "no folder, no list and no value none for --split train\nexpected one of one, two",
         ),
-        (["train=one", "test=l.txt"], "train is one of folders, test is one of list files"),
+        (["train=one", "test=l.txt"], "train is a folder, test is a list file"),
     ],
 )
 def test_a_split_that_is_nothing_is_refused(tmp_path: Path, splits: list[str], said: str) -> None:

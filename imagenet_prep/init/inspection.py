@@ -31,7 +31,7 @@ from imagenet_prep.sources.folders import list_folder
 from imagenet_prep.sources.names import below
 from imagenet_prep.sources.remarks import Remarks, missing_shards
 from imagenet_prep.sources.tars import is_zip, list_tars
-from imagenet_prep.text import listed
+from imagenet_prep.text import listed, number_of
 
 _LOCK = "lock.mdb"
 """A file that LMDB writes next to a database; it has no data."""
@@ -127,7 +127,8 @@ def inspect_folder(folder: Path, engine: Engine, options: InitOptions | None = N
     names = list(listing.names)
     images = _find_images(folder, names, engine)
     items = images.items or images.members
-    sought = Sought(folder, items, last_names(items), options)
+    is_packed = not images.items
+    sought = Sought(folder, items, last_names(items), options, is_packed=is_packed)
     sizes = _sizes_of_others(sought, listing, remarks, images)
     judged = _judge_texts(sought, sizes, images)
     tables_inside = [name for name in judged if not name.startswith("../")]
@@ -359,12 +360,12 @@ def strange(place: object, names: Sequence[str], content: Content | None, fit: i
     """The fault of arrays among images, or of images among arrays; ``fit`` is the number of the
     others.
     """
-    noun = "arrays" if content == "array" else "images"
+    others = number_of(fit, "array" if content == "array" else "image")
     hint = (
         "move one kind to another folder; or write a recipe that names one: source: {files: "
         "'FOLDER/**/*.jpg'}"
     )
-    problem = f"{place} holds {counted(names)} next to {fit:,} {noun}: {listed(names)}"
+    problem = f"{place} holds {counted(names)} next to {others}: {listed(names)}"
     return InputError(problem, "expected images or arrays: records hold one of them", hint)
 
 

@@ -84,10 +84,12 @@ def _wrong_line(sought: Sought, name: str, fault: LabelsFault, several: str) -> 
     problem = f"{path}, line {fault.line}: {fault.reason}"
     expected = "expected a file and its label"
     hint = f"correct that line and run init again; or move {path} away"
-    table = None if several else judge_labels(sought, name, LINES)
+    table = None
+    if not several and not sought.is_packed:
+        table = judge_labels(sought, name, LINES)
     if not isinstance(table, LabelsFile) or not table.has_labels or table.losses:
         return InputError(problem, expected, hint)
-    hint += "; or, if an image has several labels, run the command below"
+    hint += "; or, if an image has several labels, run the command with --as several-labels below"
     images = f"{table.labelled:,} of {len(sought.items):,} images"
     classes = number_of(table.classes, "class", "classes")
     command = sought.command(**{"as": "several-labels"})
@@ -238,6 +240,9 @@ def _unmatched(sought: Sought, path: Path, table: LabelTable, rows: Sequence[int
     text = table.paths[number]
     place = table.place(path, table.lines[number])
     if prefix := _foreign_prefix(table.paths, items):
+        number = next(number for number, path in enumerate(table.paths) if path.startswith(prefix))
+        text = table.paths[number]
+        place = table.place(path, table.lines[number])
         problem = f"{place}: {text} is a path of another folder"
         error = InputError(problem, "expected paths from the folder")
         choice = _stripping_choice(sought, table, prefix)
@@ -258,7 +263,7 @@ def _stripping_choice(sought: Sought, table: LabelTable, prefix: str) -> str:
     count = sum(path.startswith(prefix) for path in table.paths)
     options: dict[str, object] = {"strip": prefix}
     if not count == total == len(table.paths):
-        options["as"] = "with-labels"
+        options["as"] = "tars-with-labels" if sought.is_packed else "with-labels"
     return Hint(f"  {count:,} of {total:,} images: ", sought.command(**options))
 
 

@@ -131,7 +131,9 @@ def _evidence(
 def _fault_of_double(inspection: Inspection, name: str) -> InputError:
     """The fault of a file that is in several tars under one name."""
     problem = f"{inspection.folder}: {name} is in several tars"
-    hint = Hint(inspection.command_as("class-tars"), " takes each tar for a class")
+    hint: str = Hint(inspection.command_as("class-tars"), " takes each tar for a class")
+    if "/" in name:
+        hint = unpacking_hint(inspection.folder, list(inspection.archives), apart=True)
     return InputError(problem, "expected every name once", hint)
 
 
@@ -169,7 +171,14 @@ def _faults_of_splits(
 
 
 def _unpacking_tars(inspection: Inspection) -> str:
-    return unpacking_hint(inspection.folder, list(inspection.archives))
+    """The hint that unpacks the tars; into a folder each, where folders don't tell files apart."""
+    names: list[str] = []
+    for listing in inspection.archives.values():
+        names += listing.names
+    are_alike = len(set(names)) < len(names)
+    are_bare = len(inspection.archives) > 1 and not all("/" in name for name in names)
+    archives = list(inspection.archives)
+    return unpacking_hint(inspection.folder, archives, apart=are_alike or are_bare)
 
 
 def _doubtful(inspection: Inspection, shape: Shape) -> list[InputError]:
@@ -206,6 +215,9 @@ def _recognise_class_tars(inspection: Inspection) -> Interpretation | None:
         certainty=certainty,
         evidence=(f"{tars}, their names: {listed(classes)}",),
         meaning=f"each tar is a class: {listed(classes)}",
+        is_labelled=True,
+        labelled=as_source.file_count,
+        classes=len(classes),
     )
 
 

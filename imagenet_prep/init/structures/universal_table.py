@@ -366,7 +366,7 @@ def _evidence_of_marks(images: RowListing) -> list[str]:
         for image in marked_images.values():
             box_count += len(image.objects)
         boxes = number_of(box_count, "box", "boxes")
-        evidence.append(f"{boxes} in {len(marked_images):,} images")
+        evidence.append(f"{boxes} in {number_of(len(marked_images), 'image')}")
     mask_count = len(images.marks.masks)
     if mask_count:
         evidence.append(number_of(mask_count, "mask"))
