@@ -67,6 +67,9 @@ def _labelled(**contents: bytes) -> Files:
     return {**images(*FLAT), **{name.replace("_", "."): data for name, data in contents.items()}}
 
 
+CUB_PATHS = "".join(f"{place} {name}\n" for place, name in enumerate(PETS, 1)).encode()
+
+
 def _save_arrays(file: BinaryIO) -> None:
     """Four images and their labels."""
     np.savez(file, images=np.zeros((4, 8, 8, 3), np.uint8), labels=np.arange(4) % 2)
@@ -261,6 +264,54 @@ SAYINGS: dict[str, Saying] = {
         "",
         ("found 8 images in 2 classes, in train, with",),
         status=0,
+    ),
+    # lists
+    "two ways to split": Saying(
+        {
+            **images(*PETS),
+            **{f"train{number}.txt": b"cat/0.jpg\ncat/1.jpg\ndog/0.jpg\n" for number in "12"},
+            **{f"test{number}.txt": b"dog/1.jpg\n" for number in "12"},
+        },
+        "",
+        (
+            "error: data: 2 ways to split the images: train1.txt, test1.txt; train2.txt, test2.txt\n",
+        ),
+        absent=("no labels", "path:label"),
+    ),
+    "a list of names next to the folder": Saying(
+        {**images(*PETS), "../other-train.txt": "".join(f"{name}\n" for name in PETS).encode()},
+        "",
+        ("found 6 images in 2 classes",),
+        status=0,
+        absent=("other-train",),
+    ),
+    "a list of names alone": Saying(
+        _labelled(l_txt="".join(f"{name}\n" for name in FLAT).encode()),
+        "",
+        ("data/l.txt has names of images, and no labels\n",),
+        absent=("line 1",),
+    ),
+    "an image of CUB in no class folder": Saying(
+        {
+            **images(*PETS, "x.jpg"),
+            "images.txt": CUB_PATHS + b"7 x.jpg\n",
+            "train_test_split.txt": b"".join(b"%d 1\n" % number for number in range(1, 8)),
+        },
+        "",
+        (
+            "images.txt names 1 image in no class folder: x.jpg",
+            "take their lines out of images.txt",
+        ),
+        absent=("not there",),
+    ),
+    "an image of CUB that is not there": Saying(
+        {
+            **images(*PETS),
+            "images.txt": CUB_PATHS + b"7 cat/9.jpg\n",
+            "train_test_split.txt": b"".join(b"%d 1\n" % number for number in range(1, 8)),
+        },
+        "",
+        ("images.txt names 1 image that is not there: cat/9.jpg",),
     ),
     # tars
     "tars that are classes": Saying(

@@ -59,7 +59,10 @@ def judge_labels(
     except LabelsFault as fault:
         if not _is_about_images(sought, path, name, content):
             return None
-        error = _wrong_line(sought, name, fault, several)
+        has_names_alone = _has_names_alone(content)
+        if has_names_alone and name.startswith("../"):
+            return None  # a list of another folder's split, for example
+        error = _names_alone(path) if has_names_alone else _wrong_line(sought, name, fault, several)
         return LabelsRefusal(name, error, True)
     if table is None or (form_of(name) == "json" and table.labels is None):
         return None  # a document of another sort
@@ -74,6 +77,23 @@ def _is_about_images(sought: Sought, path: Path, name: str, content: bytes) -> b
     if form == "csv" and not any(sign in content for sign in (b",", b";", b"\t")):
         return False  # no more than a list of names
     return mentions_half(path, sought.known_names)
+
+
+_BETWEEN = (b" ", b"\t", b",", b";", b":", b"|")
+"""The signs between a name and its label."""
+
+
+def _has_names_alone(content: bytes) -> bool:
+    """Whether no line has anything after a name."""
+    lines = content.splitlines()
+    return not any(sign in line.strip() for line in lines for sign in _BETWEEN)
+
+
+def _names_alone(path: Path) -> InputError:
+    """The error for a list of images without labels that divides no images either."""
+    problem = f"{path} has names of images, and no labels"
+    expected = "expected a file and its label in each line"
+    return InputError(problem, expected, f"add the labels, or move {path} away")
 
 
 def _wrong_line(sought: Sought, name: str, fault: LabelsFault, several: str) -> InputError:

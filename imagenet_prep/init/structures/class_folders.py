@@ -87,7 +87,7 @@ def _interpret(
     if shape.roles.doubtful:
         meaning += f"; without {listed(shape.roles.doubtful)}"
     proposal, list_files = _propose(inspection, shape, options)
-    ways_to_divide, list_notes = _lists(inspection, shape, proposal)
+    ways_to_divide, rival_lists, list_notes = _lists(inspection, shape, proposal)
     notes_on_unlabelled = _notes_on_unlabelled(inspection, shape)
     losses = [
         *_missed(inspection, shape),
@@ -106,6 +106,7 @@ def _interpret(
         skip_notes=[*notes_on_unlabelled, *list_notes],
         labelled=len(proposal.names),
         classes=len(shape.classes),
+        list_files=rival_lists,
     )
 
 
@@ -166,21 +167,23 @@ _MOST_QUESTIONS = 3
 
 def _lists(
     inspection: Inspection, shape: Shape, proposal: Proposal
-) -> tuple[list[InputError], list[str]]:
-    """The question between several ways to split images by lists;
+) -> tuple[list[InputError], frozenset[str], list[str]]:
+    """The question between several ways to split images by lists, and these lists;
     and the notes on lists that leave images out.
     """
+    no_lists: frozenset[str] = frozenset()
     if proposal.lists or proposal.written_lists:
         unlisted = len(shape.files.names()) - len(proposal.names)
         if not unlisted:
-            return [], []
+            return [], no_lists, []
         count = number_of(unlisted, inspection.noun)
-        return [], [f"{count} in no list of a split, left out"]
+        return [], no_lists, [f"{count} in no list of a split, left out"]
     if not _is_undivided(shape) or inspection.options.splits:
-        return [], []
+        return [], no_lists, []
     ways_to_divide = find_split_lists(inspection, proposal.names, shape.lead)
     if len(ways_to_divide) < 2:
-        return [], []
+        return [], no_lists, []
+    rival_lists = frozenset(name for lists in ways_to_divide for name in lists.files.values())
     commands: list[str] = []
     for lists in ways_to_divide[:_MOST_QUESTIONS]:
         commands.append(inspection.command(splits=lists.files))
@@ -188,7 +191,8 @@ def _lists(
     first_files = [listed(lists.files.values()) for lists in ways_to_divide[:_MOST_QUESTIONS]]
     problem = f"{inspection.folder}: {count}: {'; '.join(first_files)}"
     hint = Hint("take one: ", join_hints("; or ", commands))
-    return [InputError(problem, "expected one list for each split", hint)], []
+    question = InputError(problem, "expected one list for each split", hint)
+    return [question], rival_lists, []
 
 
 # what would be lost or misread --------------------------------------------------------------------
