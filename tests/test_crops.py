@@ -340,10 +340,23 @@ def test_crops_that_can_not_be(torch: Any, wrong: dict[str, Any], photographs: P
     """
     from imagenet_prep.torch import ImageDataset, RandomResizedCrop
 
-    with pytest.raises(UsageError, match=f"{next(iter(wrong))}="):
+    with pytest.raises(UsageError, match=rf"^RandomResizedCrop\({next(iter(wrong))}="):
         RandomResizedCrop(**{"size": 224, **wrong})
     with pytest.raises(UsageError, match=r"^ImageDataset\(crop="):
         ImageDataset(imagenet_prep.open(photographs, "train"), crop=224)
+
+
+@pytest.mark.parametrize("part", [0, 2, "a"])
+def test_a_part_that_can_not_be(torch: Any, part: Any) -> None:
+    """The error has the argument as it was given: one share."""
+    from imagenet_prep.torch import CenterCrop
+
+    with pytest.raises(UsageError) as caught:
+        CenterCrop(224, part=part)
+    assert caught.value.lines == [
+        f"CenterCrop(part={part!r})",
+        "expected a share above 0, at most 1",
+    ]
 
 
 # the same pixels in every run ---------------------------------------------------------------------
