@@ -54,6 +54,12 @@ TWO_MASKS = {
 BOXES = b"""<annotation><filename>0.jpg</filename><size><width>16</width><height>16</height>
 <depth>3</depth></size><object><name>cat</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>9</xmax>
 <ymax>9</ymax></bndbox></object></annotation>"""
+BOXED = {
+    **{f"images/{number}.jpg": None for number in range(4)},
+    **{f"boxes/{number}.xml": BOXES.replace(b"0.jpg", b"%d.jpg" % number) for number in range(4)},
+    "masks/0.png": None,
+    "more/masks/1.png": None,
+}
 VOC = {
     **{f"JPEGImages/{number}.jpg": None for number in range(4)},
     **{f"Annotations/{number}.xml": BOXES for number in range(4)},
@@ -112,6 +118,12 @@ SAYINGS: dict[str, Saying] = {
         _labelled(l_csv=FRACTIONS),
         "--image size",
         ("the column size, which --image names, names none of the images",),
+        status=2,
+    ),
+    "the column of labels as that of paths": Saying(
+        _labelled(l_csv=LABELS),
+        "--image label",
+        ("the column label, which --image names, names none of the images",),
         status=2,
     ),
     "a column for class folders": Saying(
@@ -313,6 +325,35 @@ SAYINGS: dict[str, Saying] = {
         "",
         ("images.txt names 1 image that is not there: cat/9.jpg",),
     ),
+    # masks, and tables of several splits
+    "boxes next to masks of some images": Saying(
+        BOXED,
+        "",
+        (
+            "masks, more/masks have masks of 2 of 4 images",
+            "\n  0 of 4 images, 0 classes: imagenet-prep init data --as masks\n",
+            "\n  4 of 4 images, 1 class: imagenet-prep init data --as pascal-voc\n",
+        ),
+    ),
+    "tables of splits": Saying(
+        {name: content for name, content in JOINED.items() if name != "9.jpg"},
+        "--as with-labels",
+        ("train.csv, val.csv name 9 of 9 images",),
+        status=0,
+    ),
+    "tables of splits that are not used": Saying(
+        {
+            **images(*IN_SPLITS),
+            "train.csv": table(
+                [name for name in IN_SPLITS if "train" in name], "file,note", "p q r s"
+            ),
+            "val.csv": table([name for name in IN_SPLITS if "val" in name], "file,note", "t u v w"),
+        },
+        "--as class-folders",
+        ("train.csv, val.csv are not used: they name 8 of 8 images, and have no class",),
+        status=0,
+        absent=("not used: train",),
+    ),
     # tars
     "tars that are classes": Saying(
         {"cat.tar": tar("1.jpg", **{"l.json": b"{}"}), "dog.tar": tar("1.jpg")},
@@ -433,6 +474,19 @@ def test_two_folders_of_masks_here(tmp_path: Path) -> None:
     )
     refused = command_here("init", ".", status=4, cwd=tmp_path / "data")
     assert f"mv -- masks {tmp_path}/data-masks" in refused.stderr
+
+
+def test_the_keys_that_take_masks_next_to_boxes(tmp_path: Path) -> None:
+    """The note has the keys; with them in the recipe, convert takes the images with a mask."""
+    Made(BOXED).save(tmp_path / "data")
+    done = command_here("init", "data", "--as", "pascal-voc", cwd=tmp_path)
+    note = "for the images with a mask alone, add (mask: .*) and, to boxes, (missing: ignore)"
+    mask_key, boxes_key = re.findall(note, done.stdout)[0]
+    recipe = tmp_path / "data.yaml"
+    text = recipe.read_text().replace("\n  voc:", f"\n  {boxes_key}\n  voc:")
+    recipe.write_text(f"{text}\n{mask_key}\n")
+    converted = command_here("convert", "out", "--config", "data.yaml", cwd=tmp_path)
+    assert "2 images" in converted.stdout
 
 
 @pytest.mark.parametrize("members", [("1.jpg", "1.jpg"), ("x/1.jpg", "x/1.jpg")])

@@ -45,10 +45,22 @@ def refuse_unused_columns(inspection: Inspection, choice: Choice) -> None:
         named_columns.pop("label")
     names = set(_names_in(choice.proposal))
     for option, column in named_columns.items():
-        if column is None or column in names:
+        if column is None:
+            continue
+        if option == "image" and _is_label_alone(choice.proposal, column):
+            raise _no_column(inspection, option, column, choice.name)
+        if column in names:
             continue
         if not names.issuperset(column.rpartition(":")[2].split(",")):
             raise _no_column(inspection, option, column, choice.name)
+
+
+def _is_label_alone(proposal: Proposal, column: str) -> bool:
+    """Whether a column has the labels of a table, and not its paths."""
+    table = proposal.table
+    if table is None or column == table.column:
+        return False
+    return column in table.label.split(",")
 
 
 def _no_column(inspection: Inspection, option: str, column: str, structure: str = "") -> UsageError:

@@ -28,7 +28,8 @@ def evidence_of(inspection: Inspection, table: LabelsFile) -> str:
     column = f" in its column `{table.column}`" if table.column else ""
     total = len(inspection.items or inspection.members)
     counts = f"{len(table.named_rows):,} of {total:,} {inspection.noun}s"
-    evidence = f"{table.place} names {counts}{column}"
+    verb = "names" if len(table.places) == 1 else "name"
+    evidence = f"{table.place} {verb} {counts}{column}"
     if table.label and table.label.lower() not in LABELS:
         noun = "the columns" if "," in table.label else "the column"
         classes = number_of(table.classes, "class", "classes")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from imagenet_prep.errors import InputError, UsageError, all_of
 from imagenet_prep.hints import Hint, join_hints
 from imagenet_prep.images import ENDINGS as FORMATS
@@ -172,7 +174,7 @@ def _unaccepted(
         verbs.append(interpretation.mending)
     remedy = f"to {' and '.join(verbs)}, run the command with --as {name} below"
     options = {**interpretation.options, "as": name}
-    accepting = Alternative(interpretation.labelled, interpretation.classes, options)
+    accepting = replace(_alternative(name, interpretation), options=options)
     command = _choice_line(inspection, accepting)
     last_fault = faults.pop()
     hint = join_hints("; ", filter(None, (last_fault.hint, remedy)))
@@ -221,7 +223,7 @@ def _alternative(name: str, interpretation: Interpretation) -> Alternative:
         interpretation.labelled,
         interpretation.classes,
         interpretation.options or {"as": name},
-        interpretation.file_count if interpretation.containers else 0,
+        interpretation.file_count if interpretation.containers else interpretation.total,
     )
 
 

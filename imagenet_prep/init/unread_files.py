@@ -261,9 +261,14 @@ def _note_on_unused(
     """The note on a table that is not read: what it names, and the command that takes it."""
     total = len(inspection.items or inspection.members)
     named = len({row for row in table.rows if row >= 0})
-    note = f"{table.place} is not used: it names {named:,} of {total:,} {inspection.noun}s"
+    counts = f"{named:,} of {total:,} {inspection.noun}s"
+    note = f"{table.place} is not used: it names {counts}"
+    no_class = "and has no class"
+    if len(table.places) > 1:
+        note = f"{table.place} are not used: they name {counts}"
+        no_class = "and have no class"
     if not table.has_labels:
-        return f"{note}, and has no class"
+        return f"{note}, {no_class}"
     column = f" in {table.label}" if table.label else ""
     note += f", {number_of(table.classes, 'class', 'classes')}{column}"
     if interpretation.is_labelled and table.labelled * 2 < total:

@@ -32,6 +32,7 @@ from imagenet_prep.recipes.formats import (
     load_format,
 )
 from imagenet_prep.recipes.path_parts import folder_around, folders_around, parent_of
+from imagenet_prep.recipes.recipe_lines import flow_list
 from imagenet_prep.recipes.splits import splits_above
 from imagenet_prep.text import listed, number_of
 
@@ -74,6 +75,7 @@ def _interpret(
         skip_notes=[*notes_on_kept, *notes_on_masks, *annotations.unread],
         labelled=matched.count,
         classes=len(annotations.classes),
+        total=len(matched.images),
     )
 
 
@@ -269,11 +271,11 @@ def _unread_masks(inspection: Inspection, matched: MatchedImages) -> list[str]:
         return []
     folders = sorted({parent_of(name) for name in matched.masks})
     count = number_of(len(matched.masks), "mask")
-    first_folder = f"{inspection.folder.resolve().name}/{folders[0]}"
-    hint = (
-        f"mask: {{folder: {first_folder}, unmasked: skip}} in a recipe takes those of this folder"
-    )
-    return [f"{count} in {listed(folders)}: {hint}"]
+    name = inspection.folder.resolve().name
+    paths = flow_list([f"{name}/{folder}" for folder in folders])
+    keys = f"mask: {{folder: {paths}, unmasked: skip}}"
+    hint = f"for the images with a mask alone, add {keys} and, to boxes, missing: ignore"
+    return [f"{count} in {listed(folders)}, not read; {hint}"]
 
 
 def _impossible_boxes(inspection: Inspection, annotations: Annotations) -> list[InputError]:

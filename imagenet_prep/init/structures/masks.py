@@ -322,7 +322,8 @@ def _interpret(
     splits = splits_above(names)
     proposal = Proposal("files", "image", names, lead, splits=splits, annotations={"mask": keys})
     counts = f"{len(images) - len(bare):,} of {len(images):,} images"
-    evidence = f"{listed(keys['folder'])} has masks of {counts}"
+    has = "has" if len(keys["folder"]) == 1 else "have"
+    evidence = f"{listed(keys['folder'])} {has} masks of {counts}"
     losses = _without_counterpart(inspection, missing, "mask", "an image")
     losses += _without_counterpart(inspection, bare, "image", "a mask")
     return Interpretation(
@@ -336,6 +337,7 @@ def _interpret(
         mended_faults=_lossy(masks),
         mending=f"take 255 from a brightness of {THRESHOLD} on, and 0 below",
         mended="made 0 and 255",
+        total=len(images),
     )
 
 
