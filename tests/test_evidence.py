@@ -138,7 +138,7 @@ TAKEN: dict[str, Made] = {
     ),
     # one-hot columns
     "one-hot columns": taken(
-        labelled("l.csv", HOT), "the columns b,a gives 2 classes", "b 1, a 2", train=LETTERS
+        labelled("l.csv", HOT), "the columns b, a give 2 classes", "b 1, a 2", train=LETTERS
     ),
     "one-hot columns of true and false": taken(
         labelled("l.csv", HOT.replace(",1", ",True").replace(",0", ",False")), train=LETTERS

@@ -325,6 +325,45 @@ SAYINGS: dict[str, Saying] = {
         "",
         ("images.txt names 1 image that is not there: cat/9.jpg",),
     ),
+    "more columns than lines": Saying(
+        _labelled(
+            l_csv=table(
+                FLAT, "file,c1,c2,c3,c4,c5", "a b", "x x y", "p p p q q q", "m n n m", "r s s"
+            )
+        ),
+        "",
+        ("can be read in 5 ways: ", "choose one (4 of them are below); each line"),
+    ),
+    "numbers that may be splits": Saying(
+        _labelled(l_csv=table(FLAT, "file,label,split", "a b", "0 1 2")),
+        "",
+        ("l.csv has the labels, and its column split may be the splits",),
+    ),
+    "one-hot columns": Saying(
+        _labelled(l_csv=table(FLAT, "file,a,b", "0 1", "1 0")),
+        "",
+        ("; the columns a, b give 2 classes",),
+        status=0,
+    ),
+    "a loose file below a folder in a tar": Saying(
+        {"a.tar": tar("d/x.jpg", *(f"d/{name}" for name in PETS))},
+        "",
+        ("1 file in d in tars, and in no class folder",),
+        absent=("that are no classes",),
+    ),
+    "a table of images in a tar and next to it": Saying(
+        {
+            "t.tar": tar(*FLAT),
+            "x.jpg": None,
+            "metadata.csv": table(
+                [*(f"t.tar/{name}" for name in FLAT), "x.jpg"], "file_name,label", "a b"
+            ),
+        },
+        "",
+        ("found 7 images in 2 classes", "metadata.csv names 7 images in the column `file_name`"),
+        status=0,
+        absent=("would not be read",),
+    ),
     # masks, and tables of several splits
     "boxes next to masks of some images": Saying(
         BOXED,
@@ -451,6 +490,18 @@ def test_a_wrong_structure_of_a_folder_with_images_alone(tmp_path: Path) -> None
     assert refused.stderr.endswith(f"{hint}\n")
     (tmp_path / "data/l.csv").write_bytes(LABELS.replace(b"file,", b"filename,"))
     command_here("init", "data", "--as", "with-labels", cwd=tmp_path)
+
+
+def test_a_split_that_is_no_value_of_one_table(tmp_path: Path) -> None:
+    """The error names the values, and not a key of a recipe that the user never wrote."""
+    content = table(FLAT, "file_name,label,split", "a b", "one two")
+    Made({**images(*FLAT), "t.csv": content}).save(tmp_path / "data")
+    words = ("init", "data/t.csv", "--split", "train=one", "--split", "test=x")
+    refused = command_here(*words, status=2, cwd=tmp_path)
+    problem = "error: data/t.csv has no value x for --split test\nexpected one or two\n"
+    assert problem in refused.stderr
+    command = refused.stderr.rpartition("without --split: imagenet-prep ")[2]
+    command_here(*shlex.split(command), cwd=tmp_path)
 
 
 @pytest.mark.parametrize("folder", ["data", "."])

@@ -31,9 +31,11 @@ def evidence_of(inspection: Inspection, table: LabelsFile) -> str:
     verb = "names" if len(table.places) == 1 else "name"
     evidence = f"{table.place} {verb} {counts}{column}"
     if table.label and table.label.lower() not in LABELS:
-        noun = "the columns" if "," in table.label else "the column"
         classes = number_of(table.classes, "class", "classes")
-        evidence += f"; {noun} {table.label} gives {classes}"
+        columns = f"the column {table.label} gives"
+        if "one_hot" in table.options:
+            columns = f"the columns {listed(table.options['one_hot'])} give"
+        evidence += f"; {columns} {classes}"
     return evidence
 
 

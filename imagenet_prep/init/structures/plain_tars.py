@@ -254,10 +254,7 @@ def _interpret(
         places = shape.roles.places_in_tars()
     if places is None:
         places = {}
-        left_out = listed(shape.roles.left_out)
-        problem = f"{inspection.folder}: folders in tars that are no classes: {left_out}"
-        expected = "expected class folders, or splits of them"
-        faults.append(InputError(problem, expected, _unpacking_tars(inspection)))
+        faults.append(_fault_of_left_out(inspection, shape))
     tars = list(inspection.archives)
     options: dict[str, str | bool] = {}
     if tar_folders:
@@ -282,6 +279,20 @@ def _interpret(
         losses=losses,
         skip_notes=skip_notes,
     )
+
+
+def _fault_of_left_out(inspection: Inspection, shape: Shape) -> InputError:
+    """The fault of folders that no recipe can leave out, or of files next to class folders."""
+    expected = "expected class folders, or splits of them"
+    hint = _unpacking_tars(inspection)
+    if shape.roles.left_out:
+        left_out = listed(shape.roles.left_out)
+        problem = f"{inspection.folder}: folders in tars that are no classes: {left_out}"
+        return InputError(problem, expected, hint)
+    count = number_of(shape.roles.loose, "file")
+    place = shape.lead.rstrip("/")
+    problem = f"{inspection.folder}: {count} in {place} in tars, and in no class folder"
+    return InputError(problem, expected, hint)
 
 
 def _faults_in_tars(inspection: Inspection, content: Content) -> list[InputError]:

@@ -47,7 +47,7 @@ from imagenet_prep.sources.array_formats import counts_from_1
 from imagenet_prep.text import either, listed, number_of
 
 _MOST_ALTERNATIVES = 4
-"""Columns or files that a question names."""
+"""Files that a question names."""
 
 _NOUNS = {"arrays": "array"}
 """The name of one file of a kind, if its key in `source` is a plural."""
@@ -375,7 +375,7 @@ def _choose_candidate(
     if len(candidates) > 1 and (is_known or kind == "arrays"):
         total = len(samples.names)
         alternatives: list[Alternative] = []
-        for candidate in candidates[:_MOST_ALTERNATIVES]:
+        for candidate in candidates:
             options = {"label": candidate.option}
             alternatives.append(Alternative(total, candidate.classes, options, total))
         return None, alternatives
