@@ -81,6 +81,7 @@ def _save_arrays(file: BinaryIO) -> None:
     np.savez(file, images=np.zeros((4, 8, 8, 3), np.uint8), labels=np.arange(4) % 2)
 
 
+ARRAY = in_memory(lambda file: np.save(file, np.zeros((8, 8), np.float32)))
 ARRAYS = {"train.npz": in_memory(_save_arrays)}
 
 
@@ -363,6 +364,30 @@ SAYINGS: dict[str, Saying] = {
         ("found 7 images in 2 classes", "metadata.csv names 7 images in the column `file_name`"),
         status=0,
         absent=("would not be read",),
+    ),
+    "a table of arrays": Saying(
+        {
+            **{f"{number}.npy": ARRAY for number in range(4)},
+            "l.csv": table([f"{number}.npy" for number in range(3)], "file,label", "a b"),
+        },
+        "",
+        ("labels 3 of 4 arrays; no line names 3.npy\nevery array needs a line",),
+        absent=(" images", " image "),
+    ),
+    "an image among arrays": Saying(
+        {**{f"{number}.npy": ARRAY for number in range(4)}, "x": picture("x.jpg")},
+        "",
+        ("x (JPEG) (1 in all)\nexpected arrays alone\nmove them away",),
+        absent=("convert",),
+    ),
+    "odd files in a tar": Saying(
+        {"a.tar": tar(*PETS, **{"cat/x.npy": b"x", "cat/y.ppm": b"P6"})},
+        "",
+        (
+            "convert them to PNG or JPEG, and pack the tar again",
+            "pack the tar again, with one kind alone",
+        ),
+        absent=("move", "FOLDER"),
     ),
     # masks, and tables of several splits
     "boxes next to masks of some images": Saying(

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError
 from imagenet_prep.init.label_tables import LabelsFile
 from imagenet_prep.init.table_forms import class_values
+from imagenet_prep.recipes.columns import has_ending_of
 from imagenet_prep.recipes.joined_tables import family_of, join_tables, split_in
 from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.recipes.splits import place_of_split
@@ -157,10 +158,11 @@ def _unnamed_images(
     unnamed = [name for row, name in enumerate(items) if row not in named_rows]
     if not unnamed:
         return []
-    counts = f"{len(named_rows):,} of {len(items):,} images"
+    noun = "array" if has_ending_of("array", items[0]) else "image"
+    counts = f"{len(named_rows):,} of {len(items):,} {noun}s"
     verb = "label" if table.sections else "labels"
     problem = f"{place} {verb} {counts}; no line names {unnamed[0]}"
-    return [InputError(problem, "every image needs a line")]
+    return [InputError(problem, f"every {noun} needs a line")]
 
 
 def _missing_files(place: object, table: LabelTable, rows: Sequence[int]) -> list[InputError]:

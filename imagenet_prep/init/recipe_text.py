@@ -29,7 +29,7 @@ FEWEST = 100
 
 _CONTENT_NOUNS: dict[Content, tuple[str, str]] = {
     "image": ("image", "images"),
-    "pixels": ("image, as numbers", "images, as numbers"),
+    "pixels": ("image as numbers", "images as numbers"),
     "array": ("array", "arrays"),
 }
 _CONTENT_NOTES: dict[Content, str] = {

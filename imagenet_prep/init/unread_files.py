@@ -11,9 +11,10 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError
 from imagenet_prep.hints import Hint, join_hints
 from imagenet_prep.init.file_endings import ARCHIVES, ending_of
-from imagenet_prep.init.inspection import Inspection, strange
+from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.label_tables import LabelsFile, LabelsRefusal
 from imagenet_prep.init.proposal import Interpretation
+from imagenet_prep.init.unfit_files import strange
 from imagenet_prep.recipes.path_parts import counted, grouped, has_ending
 from imagenet_prep.sources.folders import EMPTY, HIDDEN, PRIVATE
 from imagenet_prep.sources.tars import noun_of

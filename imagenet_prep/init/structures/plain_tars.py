@@ -15,13 +15,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.hints import Hint
 from imagenet_prep.init.file_endings import DATA
 from imagenet_prep.init.folder_shapes import Shape, faults_of, is_usual, shape_of
-from imagenet_prep.init.inspection import (
-    Inspection,
-    main_content,
-    strange,
-    strange_among,
-    wrong_formats,
-)
+from imagenet_prep.init.inspection import Inspection, main_content
 from imagenet_prep.init.packed_files import unpacking_hint
 from imagenet_prep.init.proposal import (
     CERTAIN,
@@ -31,6 +25,7 @@ from imagenet_prep.init.proposal import (
     Interpretation,
     Proposal,
 )
+from imagenet_prep.init.unfit_files import strange, strange_among, wrong_formats
 from imagenet_prep.recipes.classes import class_order
 from imagenet_prep.recipes.columns import Content, has_ending_of
 from imagenet_prep.recipes.divisions import Division
@@ -300,10 +295,10 @@ def _faults_in_tars(inspection: Inspection, content: Content) -> list[InputError
     faults: list[InputError] = []
     for tar, listing in inspection.archives.items():
         place = inspection.folder / tar
-        faults += wrong_formats(place, listing.names, content)
+        faults += wrong_formats(place, listing.names, content, in_tar=True)
         if strange_names := strange_among(listing.names, content):
             fit = sum(has_ending_of(content, name) for name in listing.names)
-            faults.append(strange(place, strange_names, content, fit))
+            faults.append(strange(place, strange_names, content, fit, in_tar=True))
     return faults
 
 
