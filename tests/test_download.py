@@ -169,7 +169,7 @@ def test_present_but_wrong(server, layout):
     before = snapshot(layout.own_raw_dir)
     with pytest.raises(InputError) as caught:
         run(server, layout, only=["boxes"])
-    assert_told(caught.value, 4, str(path), DIGESTS["boxes"], other, f"mv {path}")
+    assert_told(caught.value, 4, str(path), DIGESTS["boxes"], other, f"mv -- {path}")
     assert snapshot(layout.own_raw_dir) == before
 
 
@@ -184,7 +184,7 @@ def test_present_with_the_wrong_size(server, layout):
     assert_told(caught.value, 4, str(path), "6,744,924,160 bytes", "has 3")
     with pytest.raises(InputError):
         foresee(layout)
-    with pytest.raises(InputError, match=r"not the expected archive"):
+    with pytest.raises(InputError, match=r"not the expected file"):
         foresee(layout, only=["validation"], check_digest=False)
     with pytest.raises(InputError):
         run(server, layout, only=["train", "validation"], digests={"train": DIGESTS["train"]})

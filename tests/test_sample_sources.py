@@ -281,8 +281,8 @@ def test_a_column_replaces_the_usual_feature_of_its_name(tmp_path: Path) -> None
             {"a": example(**REPEATED)},
             ["sample a/000000/image.jpg", "a label occurs twice"],
         ),
-        ("parquet: a", {"a": reduced(0)}, ["/a", "no sample"]),
-        ("arrays: a", {"a": arrays(x=(0, 8, 8), y=(0,))}, ["/a", "no sample"]),
+        ("parquet: a", {"a": reduced(0)}, ["no image in", "/a"]),
+        ("arrays: a", {"a": arrays(x=(0, 8, 8), y=(0,))}, ["no image in", "/a"]),
     ],
     ids=[
         "label in one file",
@@ -324,7 +324,7 @@ def test_init_refuses_sets_without_samples_or_labels_in_all_files(tmp_path: Path
         [{"a.parquet": reduced(0)}, {"a.npz": arrays(x=(0, 8, 8), y=(0,))}]
     ):
         write(tmp_path / str(number), **files)
-        with pytest.raises(InputError, match=r"no sample"):
+        with pytest.raises(InputError, match=r"no image in"):
             init(tmp_path / str(number), tmp_path / "r.yaml", ENGINE)
     write(tmp_path / "two", **{"train.parquet": parquet("1.jpg"), "val.parquet": UNLABELLED})
     with pytest.raises(InputError, match=r"val\.parquet .*no labels"):
@@ -335,7 +335,7 @@ def test_a_test_split_without_labels_has_records_without_one(tmp_path: Path) -> 
     """Hugging Face's and Kaggle's tests: the others keep their numbers."""
     write(tmp_path / "two", **{"train.parquet": parquet("1.jpg"), "test.parquet": UNLABELLED})
     summary = init(tmp_path / "two", tmp_path / "r.yaml", ENGINE)
-    assert any("test: no label: 1 records without a label" in line for line in summary.passed)
+    assert any("test has no label: 1 record without a label" in line for line in summary.passed)
     made = load(tmp_path / "r.yaml", None, ENGINE)
     assert [label for label in made.classes.numbers if label < 0] == []
 

@@ -216,11 +216,17 @@ def test_a_missing_archive_is_said(tiny_data_dir: Path) -> None:
     """
     layout = Layout(tiny_data_dir)
     layout.archive_path(ARCHIVES[VALIDATION]).unlink()
+    in_its_place = layout.archive_path(ARCHIVES[VALIDATION])
+    in_its_place.mkdir()  # something of that name exists
     progress = Silent()
     assert [split.split for split in untar(layout, ThreadEngine(1), progress=progress).splits] == [
         TRAIN
     ]
-    assert "ILSVRC2012_img_val.tar" in progress.notes[0]
+    assert progress.notes[0] == (
+        f"validation: skipped, because {layout.raw_dir} has no file ILSVRC2012_img_val.tar, "
+        "and no other archive of its images"
+    )
+    in_its_place.rmdir()
     layout.archive_path(ARCHIVES[TRAIN]).unlink()
     assert refused(layout).hint == f"imagenet-prep download {tiny_data_dir}"
 
@@ -354,6 +360,25 @@ def test_a_folder_in_the_way_of_a_copy_in_order_stops_no_other(
     assert images(layout) == others
     untar(layout, ThreadEngine(1))
     assert images(layout) == expected(made_tiny)
+
+
+def test_a_copy_in_order_that_fails_is_not_called_done(
+    tmp_path: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both splits of parquet files stop at a fault: of neither are all other classes done."""
+
+    def fail(*_: Any) -> Iterator[int]:
+        raise InputError("damaged")
+        yield 0
+
+    monkeypatch.setattr(untar_module, "write_rows", fail)
+    layout = Layout(tmp_path)
+    write_hugging_face(layout.own_raw_dir, made_tiny)
+    progress = Silent()
+    with pytest.raises(InputError, match="damaged"):
+        untar(layout, ThreadEngine(1), progress=progress)
+    assert progress.notes[-1] == "2 failures, the first one as follows; finished classes are kept"
+    assert images(layout) == {}
 
 
 def test_an_archive_that_changes_under_the_work_is_noticed(

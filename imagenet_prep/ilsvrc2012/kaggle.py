@@ -119,7 +119,7 @@ class KaggleZip(ImageSource, frozen=True):
             stamp = view.stamp
         listing = _list_zip(path, stamp)[self.split]
         for folder, name in listing.misplaced:
-            refuse_misplaced(f"{path}/{folder}", name, self.split)
+            refuse_misplaced(f"{path}/{folder}", name, self.split, can_move=False)
         listing.skipped.note(path, progress)
         return finished([listing.images], self.split, path)
 
