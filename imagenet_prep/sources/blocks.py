@@ -73,9 +73,8 @@ class ArrayFolder:
         saved = self._arrays[name]
         dtype = np.dtype(saved.dtype)
         if any(piece.stop > saved.count for piece in pieces):
-            raise DamagedArrayError(
-                f"{array_file(name)} has fewer values than rows: {saved.count:,}"
-            )
+            problem = f"{array_file(name)} is too short: it has {saved.count:,} values"
+            raise DamagedArrayError(problem)
         width = dtype.itemsize
         places = [range(piece.start * width, piece.stop * width) for piece in pieces if piece]
         runs = _runs_of_blocks(places)
