@@ -189,7 +189,7 @@ def _as_is(rows: Any) -> Any:
 # tables of pixels ---------------------------------------------------------------------------------
 
 
-class _TableReader(Protocol):
+class _PixelTableReader(Protocol):
     """The csv.reader of a table."""
 
     @property
@@ -252,7 +252,7 @@ def _open_pixel_table(path: Path) -> Arrays:
 
 
 def _read_pixel_rows(
-    rows: _TableReader, columns: _PixelColumns, width: int
+    rows: _PixelTableReader, columns: _PixelColumns, width: int
 ) -> dict[str, list[tuple[Any, list[str]]]]:
     """The pixels and the other cells of each row, by split; "" without one."""
     splits: dict[str, list[tuple[Any, list[str]]]] = {}
