@@ -556,3 +556,13 @@ def test_a_database_claims_no_more_than_it_holds(tmp_path: Path, fault: str) -> 
     with pytest.raises(InputError) as caught:
         list(iter_lmdb(tmp_path / "data.mdb"))
     assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [b"abc", bytes([8, 3, 16, 2]), bytes([34, 2, 1, 1])])
+def test_a_value_without_an_image_is_named_by_its_key(tmp_path: Path, value: bytes) -> None:
+    """A text, a Datum without bytes, and one of pixels: another copy would have it, too."""
+    _lmdb_of(tmp_path / "data.mdb", _page(2, 2, _node(b"num-samples", value)))
+    with pytest.raises(InputError) as caught:
+        list(iter_lmdb(tmp_path / "data.mdb"))
+    assert "the value of num-samples is neither an image nor a Datum" in caught.value.detail
+    assert "write the database again" in caught.value.hint

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import CommandLine
+from imagenet_prep.hints import parts_of
 from imagenet_prep.sources.folders import list_folder, list_matching, look_up, read_file_list
 
 ENGINE = ThreadEngine(1)
@@ -104,3 +107,26 @@ def test_what_is_no_file_is_an_obstacle_with_its_kind(
         _, remarks = list_folder(tmp_path, ENGINE)
     whats = [obstacle.what.rpartition("/")[2] for obstacle in remarks.obstacles]
     assert whats == ["a.png is a pipe", "b.png is a device", "c.png is a socket"]
+
+
+def test_a_link_to_a_folder_is_replaced_as_advised(tmp_path: Path) -> None:
+    """The command makes links to files, which are read; one that leads in a circle is removed."""
+    target = tmp_path / "elsewhere/rose"
+    (target / "inner").mkdir(parents=True)
+    (target / "inner/1.png").write_bytes(b"1")
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "rose").symlink_to("../elsewhere/rose")
+    _, remarks = list_folder(folder, ENGINE)
+    (obstacle,) = remarks.obstacles
+    assert obstacle.what == f"{folder}/rose is a link to another folder"
+    (command,) = (part for part in parts_of(obstacle.hint) if isinstance(part, CommandLine))
+    subprocess.run(["bash", "-c", command], check=True)
+    files, remarks = list_folder(folder, ENGINE)
+    assert list(files.names) == ["rose/inner/1.png"]
+    assert not remarks.obstacles
+    (folder / "rose/circle").symlink_to("..")
+    _, remarks = list_folder(folder, ENGINE)
+    (obstacle,) = remarks.obstacles
+    assert obstacle.what.endswith("circle is a link to a folder that holds it")
+    assert obstacle.hint == "remove the link"

@@ -79,7 +79,11 @@ BAD = [
     ("a.zip", PARQUET, "a zip archive"),
     ("a.zip", ZIP[:-1], "expected a whole zip archive: "),
     ("a.zip", ZIP + b"\0", "expected a whole zip archive: "),
-    ("a.zip", GOOD["commented.zip"][:-1], "it was truncated, or other bytes follow"),
+    (
+        "a.zip",
+        GOOD["commented.zip"][:-1],
+        "it was truncated, its end is damaged, or other bytes follow",
+    ),
     ("a.zip", _changed(ZIP, (len(ZIP) - 12, len(ZIP) - 10)), "archive: this is one part of a zip"),
     ("a.zip", _zip(b"")[-22:], "a zip archive"),
     ("a.parquet", ZIP, "a parquet file"),

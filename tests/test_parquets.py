@@ -18,7 +18,14 @@ from copies_of_imagenet import SCHEMA, write_parquet
 from made_sets import flip
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.sources.parquets import ImageRow, ParquetImages, iter_rows
+from imagenet_prep.sources.parquets import (
+    ImageRow,
+    ParquetImages,
+    faults_named,
+    iter_rows,
+    iter_samples,
+    read_schema,
+)
 from imagenet_prep.sources.slices import Reader, Row
 
 COUNT = 150
@@ -114,11 +121,14 @@ def test_other_columns_are_refused(tmp_path: Path, columns: dict[str, pa.DataTyp
     """
     path = tmp_path / "a.parquet"
     pq.write_table(pa.schema(list(columns.items())).empty_table(), path)
-    uses: list[Callable[[], object]] = [lambda: list(iter_rows(path))]
-    for use in uses if "image" in columns else [*uses, ParquetImages(path).open]:
+    others = f"{path} has other columns than Hugging Face's files of ImageNet"
+    uses: list[tuple[Callable[[], object], str]] = [(lambda: list(iter_rows(path)), others)]
+    if "image" not in columns:
+        uses.append((ParquetImages(path).open, f"{path} holds no images"))
+    for use, what in uses:
         with pytest.raises(InputError) as caught:
             use()
-        assert caught.value.what == f"{path} holds no images"
+        assert caught.value.what == what
         assert (
             "got no columns" in caught.value.detail
             if not columns
@@ -134,7 +144,32 @@ def test_a_row_without_its_image_is_named(tmp_path: Path, lacking: dict[str, Non
     path = write_parquet(tmp_path / "a.parquet", _rows(**lacking), group=50)
     with pytest.raises(InputError, match="in row 97") as caught:
         list(iter_rows(path))
-    assert str(path) in caught.value.what
+    part = next(iter(lacking))
+    noun = part if part in ("path", "label") else "bytes"
+    assert f"{path} has no {noun} of " in caught.value.what
+
+
+def test_a_null_in_any_data_set_is_no_matter_of_labels(tmp_path: Path) -> None:
+    """A row may lack its path and its label; the error for its image asks for neither."""
+    path = write_parquet(tmp_path / "a.parquet", _rows(bytes=None, path=None, label=None), group=50)
+    with pytest.raises(InputError) as caught:
+        list(iter_samples(path, read_schema(path)))
+    assert caught.value.what == f"{path} has no bytes of an image in row 97"
+    assert "label" not in str(caught.value)
+
+
+def test_a_failure_of_pyarrow_alone_is_not_called_damage(tmp_path: Path) -> None:
+    """What it can't do, and memory that is short; before a row is read no row is named."""
+    path = tmp_path / "a.parquet"
+    with pytest.raises(InputError, match="pyarrow can't read") as caught, faults_named(path, 5):
+        raise pa.ArrowNotImplementedError("Support for codec 'lzo' not built")
+    assert "damaged" not in str(caught.value)
+    with pytest.raises(InputError, match="or memory is short"), faults_named(path, 5):
+        raise pa.ArrowMemoryError("malloc of size 64 failed")
+    path.write_bytes(b"PAR1")
+    with pytest.raises(InputError) as caught:
+        read_schema(path)
+    assert caught.value.what == f"{path} is damaged, or no parquet file"
 
 
 def _use(path: Path) -> list[bytes]:

@@ -22,11 +22,18 @@ from typing import IO, Any, ClassVar
 import numpy as np
 from msgspec.structs import replace
 
+from imagenet_prep.images import is_npy
 from imagenet_prep.images.arrays import DEFLATES_TO, MAX_BYTES, ArrayError, read_npy_header
 from imagenet_prep.sources.array_formats import is_of_array_format, open_array_format
 from imagenet_prep.sources.pickles import LongValue, PickledArray, as_text, load_pickle
 from imagenet_prep.sources.slices import Buffer, Container, ReadOrder, Row
-from imagenet_prep.sources.stored_arrays import StoredArray, damage_named
+from imagenet_prep.sources.stored_arrays import (
+    INTACT_OR_NPZ,
+    SAVE_AS_NPZ,
+    OtherFormError,
+    StoredArray,
+    damage_named,
+)
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.memory_maps import open_plain
 
@@ -107,7 +114,23 @@ def open_arrays(path: Path) -> Mapping[str, StoredArray]:
             return {stem(path): _of_idx(path, gzip.open)}
         if head.startswith(b"\0\0"):
             return {stem(path): _of_idx(path, open)}
+        _refuse_other_format(path, head)
         return {stem(path): _of_npy(path, lambda: path.open("rb"), path.stat().st_size)}
+
+
+def _refuse_other_format(path: Path, head: bytes) -> None:
+    """Raise ArrayError unless a file starts as an .npy."""
+    if not head:
+        raise ArrayError("it is empty")
+    if is_npy(head):
+        return
+    if path.suffix == ".npy":
+        raise ArrayError("it does not start as an .npy does")
+    raise OtherFormError(
+        "by its name and its first bytes it is none of the formats of arrays: .npy, .npz, IDX, "
+        "pickles of protocol 2 to 5, HDF5, .mat, a CSV of pixels, CIFAR, STL-10",
+        f"check the path; or {SAVE_AS_NPZ}",
+    )
 
 
 _DOWNSAMPLED = re.compile(r"(train_data_batch_\d+|val_data)(\.npz|\.pkl|\.pickle)?")
@@ -164,10 +187,10 @@ def _checked(array: StoredArray, claimed: int, size: int) -> StoredArray:
     """The array, if a file of ``size`` bytes can hold its ``claimed`` bytes."""
     is_empty = array.shape and not array.item_bytes
     if min(array.shape, default=0) < 0 or is_empty or array.item_bytes > MAX_BYTES:
-        raise ArrayError(f"its shape {array.shape} has empty rows, or rows of more than 2 GiB")
+        raise ArrayError(f"its shape {array.shape} has odd rows: none, or of more than 2 GiB")
     if claimed > DEFLATES_TO * size:
         raise ArrayError(
-            f"its header claims {claimed:,} bytes, but a file of {size:,} bytes holds less"
+            f"its header claims {claimed:,} bytes: a file of {size:,} bytes can't hold that"
         )
     return array
 
@@ -178,8 +201,16 @@ def _of_npy(path: Path, opened: Callable[[], IO[bytes]], size: int) -> StoredArr
         shape, is_fortran, dtype = read_npy_header(head, has_texts=True)
         start = head.tell()
     if is_fortran and len(shape) > 1:
-        raise ArrayError("it is stored in Fortran order: save it with numpy.ascontiguousarray")
-    if start + prod(shape) * dtype.itemsize != size:
+        raise OtherFormError(
+            "it is stored in Fortran order",
+            "save it in C order: numpy.save('data.npy', numpy.ascontiguousarray(array))",
+        )
+    expected = start + prod(shape) * dtype.itemsize
+    if 0 < expected < size:
+        raise OtherFormError(
+            f"other bytes follow the array: {size:,} bytes, expected {expected:,}", INTACT_OR_NPZ
+        )
+    if expected != size:
         raise ArrayError(f"the .npy is cut or damaged: {size:,} bytes for the shape {shape}")
     return _checked(StoredArray(path, shape, dtype, opened, start), 0, size)
 
@@ -194,7 +225,8 @@ def _of_npz(path: Path) -> dict[str, StoredArray]:
     for member in members:
         name, size = member.filename, member.file_size
         if size > DEFLATES_TO * max(member.compress_size, 1):
-            raise ArrayError(f"{name} claims {size:,} bytes in {member.compress_size:,}")
+            packed = f"{member.compress_size:,} compressed bytes"
+            raise ArrayError(f"{name} claims {size:,} bytes: {packed} can't hold that")
         opener = functools.partial(opened, name)
         arrays[name.removesuffix(".npy")] = _of_npy(path, opener, size)
     return arrays
@@ -204,7 +236,7 @@ def _of_idx(path: Path, opener: Callable[..., Any]) -> StoredArray:
     with opener(path, "rb") as file:
         head = file.read(4)
         if not _IDX.match(head):
-            raise ArrayError("it is not an IDX file of bytes")
+            raise OtherFormError("it is not an IDX file of bytes", INTACT_OR_NPZ)
         dimensions = head[3]
         shape = struct.unpack(f">{dimensions}I", file.read(4 * dimensions))
     opened = functools.partial(opener, path, "rb")

@@ -12,12 +12,19 @@ import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from imagenet_prep.images.arrays import ArrayError
-from imagenet_prep.sources.stored_arrays import StoredArray, check_claim, need_library, stored_rows
+from imagenet_prep.sources.stored_arrays import (
+    OtherFormError,
+    StoredArray,
+    check_claim,
+    need_library,
+    stored_rows,
+)
+from imagenet_prep.text import number_of
 
 Arrays = dict[str, StoredArray]
 
@@ -182,6 +189,19 @@ def _as_is(rows: Any) -> Any:
 # tables of pixels ---------------------------------------------------------------------------------
 
 
+class _PixelTableReader(Protocol):
+    """The csv.reader of a table."""
+
+    @property
+    def line_num(self) -> int:
+        """The number of lines read; a row may have several."""
+        ...
+
+    def __iter__(self) -> Iterator[list[str]]:
+        """The rows."""
+        ...
+
+
 class _PixelColumns(NamedTuple):
     """The places of columns in a table of pixels: a column for each pixel, or one of numbers with
     spaces between them; that of the split; and the others.
@@ -232,13 +252,15 @@ def _open_pixel_table(path: Path) -> Arrays:
 
 
 def _read_pixel_rows(
-    rows: Iterator[list[str]], columns: _PixelColumns, width: int
+    rows: _PixelTableReader, columns: _PixelColumns, width: int
 ) -> dict[str, list[tuple[Any, list[str]]]]:
     """The pixels and the other cells of each row, by split; "" without one."""
     splits: dict[str, list[tuple[Any, list[str]]]] = {}
-    for line, row in enumerate(rows, 2):
+    for row in rows:
+        line = rows.line_num
         if len(row) != width:
-            raise ArrayError(f"line {line:,} has {len(row):,} cells: expected {width:,}")
+            cells = number_of(len(row), "cell")
+            raise _bad_line(line, f" has {cells}: expected {width:,}")
         texts = [row[place] for place in columns.pixels]
         if columns.is_single:
             texts = texts[0].split()
@@ -249,6 +271,11 @@ def _read_pixel_rows(
             usage = row[columns.usage]
             split = _USAGES.get(usage.lower(), usage)
         samples = splits.setdefault(split, [])
+        expected = len(samples[0][0]) if samples else len(pixels)
+        if len(pixels) != expected:
+            count = number_of(len(pixels), "pixel")
+            problem = f" has {count}: expected {expected:,}, as in the first row"
+            raise _bad_line(line, problem)
         samples.append((pixels, other_cells))
     return splits
 
@@ -259,11 +286,20 @@ def _bytes_of(texts: list[str], line: int) -> Any:
     try:
         numbers = np.array(texts, number_type)
     except (ValueError, OverflowError) as error:
-        raise ArrayError(f"line {line:,}: {error}") from error
-    are_whole = numbers.size and not (numbers % 1).any()
+        raise _bad_line(line, f" has a pixel that is no number: {error}") from error
+    if not numbers.size:
+        raise _bad_line(line, " has no pixels")
+    are_whole = not (numbers % 1).any()
     if not are_whole or numbers.min() < 0 or numbers.max() > 255:
-        raise ArrayError(f"line {line:,} has pixels that are no whole numbers from 0 to 255")
+        raise _bad_line(line, " has pixels that are no whole numbers from 0 to 255")
     return numbers.astype(np.uint8)
+
+
+def _bad_line(line: int, problem: str) -> OtherFormError:
+    """The fault of a row; ``line`` is the last line of it."""
+    return OtherFormError(
+        f"line {line:,}{problem}", "correct that line, or get an intact copy of it"
+    )
 
 
 def _squares(rows: Any) -> Any:
@@ -291,7 +327,7 @@ def _numbers_or_texts(cells: list[str]) -> Any:
 
 def _open_cifar(path: Path) -> Arrays:
     row_bytes = 1 + 3 * _CIFAR_SIDE**2
-    _check_rows(path, row_bytes)
+    _check_rows(path, row_bytes, " and its label")
     load_images = functools.partial(_cifar_rows, path, is_label=False)
     load_labels = functools.partial(_cifar_rows, path, is_label=True)
     images = stored_rows(path, load_images)
@@ -324,10 +360,11 @@ def _stl_rows(path: Path, *, is_images: bool) -> Any:
     return images_by_column.transpose(0, 3, 2, 1)
 
 
-def _check_rows(path: Path, row_bytes: int) -> None:
+def _check_rows(path: Path, row_bytes: int, more: str = "") -> None:
     size = path.stat().st_size
     if size % row_bytes:
-        raise ArrayError(f"{size:,} bytes: expected a multiple of {row_bytes:,}")
+        expected = f"expected a multiple of {row_bytes:,}, the bytes of an image{more}"
+        raise ArrayError(f"it has {size:,} bytes: {expected}")
 
 
 IsOfFormat = Callable[[str, bytes], bool]

@@ -50,9 +50,11 @@ class ArrowImages(Container, frozen=True):
                 number = bisect.bisect_right(starts, row.offset) - 1
                 data = batches[number][row.offset - starts[number]].as_buffer()
             if data is None or data.size != row.length:
+                got = "no bytes" if data is None else f"{data.size:,}"
                 raise InputError(
                     f"{path} changed while it was being read",
-                    f"expected {row.length:,} bytes of {row.name}",
+                    f"expected {row.length:,} bytes in row {row.offset:,}, got {got}",
+                    "run the same command again once nothing writes to it",
                 )
             return memoryview(data).cast("B")
 
@@ -93,7 +95,7 @@ def _open(path: Path) -> Any:
     check_pyarrow()
     import pyarrow as pa
 
-    with faults_named(path, 0, "file of Arrow"):
+    with faults_named(path, noun="Arrow file"):
         source = pa.memory_map(str(path))
         has_footer = source.read(len(_WITH_FOOTER)) == _WITH_FOOTER
         source.seek(0)

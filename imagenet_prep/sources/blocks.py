@@ -73,7 +73,8 @@ class ArrayFolder:
         saved = self._arrays[name]
         dtype = np.dtype(saved.dtype)
         if any(piece.stop > saved.count for piece in pieces):
-            raise DamagedArrayError(f"{name} has {saved.count:,} values")
+            problem = f"{array_file(name)} is too short: it has {saved.count:,} values"
+            raise DamagedArrayError(problem)
         width = dtype.itemsize
         places = [range(piece.start * width, piece.stop * width) for piece in pieces if piece]
         runs = _runs_of_blocks(places)
@@ -102,7 +103,7 @@ class ArrayFolder:
             spans.append((run.start * BLOCK, stop))
         file = array_file(name)
         if spans and self._store.size(file) != size:
-            raise DamagedArrayError(f"{file} is not there, or has not {size:,} bytes")
+            raise DamagedArrayError(f"{file} is gone, or has another size than {size:,} bytes")
         contents = self._store.read_ranges(file, spans)
         for run, content in zip(runs, contents, strict=True):
             start = 0
@@ -110,7 +111,7 @@ class ArrayFolder:
                 stop = start + BLOCK
                 if crc32c(content[start:stop]) != saved.crcs[block]:
                     first_byte = block * BLOCK
-                    problem = f"{file} has another checksum from byte {first_byte:,} on"
+                    problem = f"{file} has another checksum, in the block at byte {first_byte:,}"
                     raise DamagedArrayError(problem)
                 start = stop
         return contents

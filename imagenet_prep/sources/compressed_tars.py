@@ -50,7 +50,7 @@ def _how_to_decompress(archive: object, compression: str, inside: str) -> str:
     path = str(archive)
     if inside:
         return Hint(
-            f"unpack {path}, run this for each compressed tar in it, and name the tars instead: ",
+            f"unpack {path}, and use the tars in it, each after a command such as: ",
             decompress_command(inside, inside, compression),
         )
     target = path

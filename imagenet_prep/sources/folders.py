@@ -21,7 +21,7 @@ from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.model import Engine
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.names import below, entry_name, text_of
-from imagenet_prep.sources.other_files import no_folder, other_file, plain_status
+from imagenet_prep.sources.other_files import linked_folder, no_folder, other_file, plain_status
 from imagenet_prep.sources.patterns import compile_pattern, folder_of
 from imagenet_prep.sources.remarks import Remarks, fault_of_name, refuse_twice
 from imagenet_prep.sources.slices import Buffer, Container, ReadOrder, Row
@@ -224,11 +224,7 @@ class _Walk(Struct, frozen=True):
             return True
         try:
             if entry.is_symlink() and entry.is_dir():
-                raise InputError(
-                    f"{entry.path} is a link to another folder",
-                    "expected a folder: links may lead out of the data, or in circles",
-                    "replace the link with the folder, or name the folder in the recipe",
-                )
+                raise linked_folder(Path(entry.path))
             self._take(listing, name, entry)
         except OSError as error:  # a dangling or circular link
             listing.remarks.obstacles.append(unreadable(entry.path, error))

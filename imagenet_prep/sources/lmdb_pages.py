@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from imagenet_prep.images import ending_of
 from imagenet_prep.sources.mds_shards import SlicedSample
-from imagenet_prep.sources.stored_arrays import damage_named
+from imagenet_prep.sources.stored_arrays import OtherFormError, damage_named
 from imagenet_prep.storage.files import view_of
 from imagenet_prep.tfrecord.example import ExampleError, parse_fields, read_varints
 
@@ -65,7 +65,7 @@ def _iter_values(view: memoryview) -> Iterator[_Value]:
             _, transaction = struct.unpack_from("<QQ", view, trees_start + 2 * _TREE.size)
             trees.append((transaction, root))
     if not trees or not page_size:
-        raise ValueError("no meta page")
+        raise ValueError("it does not start as an LMDB does, with a page of facts")
     root = max(trees)[1]
     if root != _EMPTY:
         yield from _iter_page(view, page_size, root, set())
@@ -88,7 +88,10 @@ def _iter_page(
             yield from _iter_page(view, page_size, low | high << 16 | node_flags << 32, visited)
             continue
         if node_flags & _SUBTREE:
-            raise ValueError("it holds several databases: expected one")
+            raise OtherFormError(
+                "it holds several databases: expected one",
+                "copy the database of images into an LMDB of its own",
+            )
         offset = key_at + key_size
         if node_flags & _BIG:
             offset = struct.unpack_from("<Q", view, offset)[0] * page_size + _PAGE.size
@@ -106,9 +109,12 @@ def _sample(view: memoryview, value: _Value) -> SlicedSample:
     if ending := ending_of(head):
         return SlicedSample(_with_ending(name, ending), value.offset, value.length, {})
     offset, length, label = _parse_datum(view, value)
-    ending = ending_of(bytes(view[offset : offset + 32]))
+    ending = ending_of(bytes(view[offset : offset + min(length, 32)]))
     if not ending:
-        raise ValueError(f"the value of {name} is neither an image nor a Datum with an encoded one")
+        raise OtherFormError(
+            f"the value of {name} is neither an image nor a Datum with an encoded one",
+            "write the database again with an encoded image, such as a JPEG, in each value",
+        )
     return SlicedSample(_with_ending(name, ending), offset, length, {"label": label})
 
 
@@ -128,17 +134,15 @@ def _with_ending(name: str, ending: str) -> str:
 
 
 def _parse_datum(view: memoryview, value: _Value) -> tuple[int, int, int]:
-    """The place of the image in a Datum, and its label."""
+    """The place of the image in a Datum, and its label; an empty place if the value is none."""
     try:
         fields = parse_fields(view, value.offset, value.offset + value.length)
-    except ExampleError as error:
-        raise ValueError("a value is no Datum") from error
+    except ExampleError:
+        return 0, 0, 0
     image_start = image_stop = label = 0
     for field, wire, start, stop in fields:
         if (field, wire) == _DATUM_IMAGE:
             image_start, image_stop = start, stop
         elif (field, wire) == _DATUM_LABEL:
             (label,) = read_varints(view, start, stop)
-    if image_start == image_stop:
-        raise ValueError("a value is no Datum")
     return image_start, image_stop - image_start, label

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from imagenet_prep.images import ending_of
-from imagenet_prep.sources.stored_arrays import damage_named
+from imagenet_prep.sources.stored_arrays import OtherFormError, damage_named
 from imagenet_prep.storage.files import view_of
+from imagenet_prep.text import either
 
 _IMAGES = ("jpeg", "png", "bytes", "jpegarray")
 _NUMBERS = {
@@ -89,11 +90,16 @@ def _header(view: memoryview) -> tuple[tuple[int, ...], Sequence[_Column]]:
     """The offset of each sample and of the end, and the columns."""
     (count,) = struct.unpack_from("<I", view, 0)
     if count > _LARGEST_COUNT:
-        raise ValueError(f"{count:,} samples")
+        raise ValueError(
+            f"its header claims {count:,} samples: expected at most {_LARGEST_COUNT:,}"
+        )
     offsets = struct.unpack_from(f"<{count + 1}I", view, 4)
-    config = json.loads(bytes(view[4 * (count + 2) : offsets[0]]))
-    facts = (config[f"column_{fact}"] for fact in ("names", "encodings", "sizes"))
-    return offsets, list(zip(*facts, strict=True))
+    try:
+        config = json.loads(bytes(view[4 * (count + 2) : offsets[0]]))
+        facts = [config[f"column_{fact}"] for fact in ("names", "encodings", "sizes")]
+        return offsets, list(zip(*facts, strict=True))
+    except (LookupError, TypeError, ValueError) as error:
+        raise ValueError("the description of its columns is damaged") from error
 
 
 def _cells(
@@ -130,6 +136,9 @@ def _sample(data: memoryview, start: int, number: int, columns: Sequence[_Column
             values[name] = bytes(cell).decode()
     if image is None:
         encodings = ", ".join(f"{name}: {encoding}" for name, encoding, _ in columns)
-        raise ValueError(f"sample {number:,} has no JPEG or PNG: {encodings}")
+        raise OtherFormError(
+            f"sample {number:,} has no image in a column of {either(_IMAGES)}: it has {encodings}",
+            "get an intact copy of it; or write its images as jpeg or png",
+        )
     image_start, length, ending = image
     return SlicedSample(f"{number:06}{ending}", image_start, length, values)

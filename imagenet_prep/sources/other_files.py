@@ -6,8 +6,11 @@ from __future__ import annotations
 
 import os
 import stat
+from pathlib import Path
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import command_line
+from imagenet_prep.hints import Hint
 from imagenet_prep.storage.files import kind_of
 from imagenet_prep.storage.location import AnyPath
 
@@ -47,3 +50,21 @@ def no_folder(path: AnyPath) -> InputError:
     if kind_of(path) == "nothing":
         fault = absence_in_words(path)
     return InputError(f"{path} {fault}", "expected the folder that holds the files")
+
+
+def linked_folder(link: Path) -> InputError:
+    """The error for a link to a folder."""
+    target = link.resolve()
+    if link.parent.resolve().is_relative_to(target):
+        return InputError(
+            f"{link} is a link to a folder that holds it",
+            f"expected a folder, got a link to {target}",
+            "remove the link",
+        )
+    remove = command_line(["rm", "--", str(link)])
+    make_links = command_line(["cp", "-rs", "--", str(target), str(link)])
+    return InputError(
+        f"{link} is a link to another folder",
+        f"expected a folder: links may lead out of the data, or in circles; it leads to {target}",
+        Hint("replace the link with a folder of links to its files: ", remove.then(make_links)),
+    )

@@ -13,6 +13,8 @@ from typing import Any
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 
 _USUAL = ("image", "img", "jpg", "jpeg", "png", "webp", "picture", "photo")
 """Usual names of a column of images, the likeliest first."""
@@ -157,12 +159,31 @@ def _is_binary(arrow_type: Any) -> bool:
 
 def no_images(path: Path, schema: Any) -> InputError:
     """The error for a file without a column of images."""
-    got = ", ".join(f"{field.name}: {field.type}" for field in schema)
     return InputError(
         f"{path} holds no images",
-        f"expected {USUAL_COLUMNS}; got {got[:300] or 'no columns'}",
-        REMEDY,
+        f"expected a column of bytes, or of structs with bytes; got {_columns_in_words(schema)}",
+        "name a file that has the bytes of images in a column",
     )
+
+
+def other_columns(path: Path, schema: Any) -> InputError:
+    """The error for a file with other columns than those of ImageNet."""
+    hint = Hint(
+        "get an intact copy of it; or, for another data set, run ",
+        mention("init"),
+        " on its folder",
+    )
+    return InputError(
+        f"{path} has other columns than Hugging Face's files of ImageNet",
+        f"expected {USUAL_COLUMNS}; got {_columns_in_words(schema)}",
+        hint,
+    )
+
+
+def _columns_in_words(schema: Any) -> str:
+    """The columns with their types, as far as they fit in a line."""
+    words = ", ".join(f"{field.name}: {field.type}" for field in schema)
+    return words[:300] or "no columns"
 
 
 def has_usual_columns(schema: Iterable[Any]) -> bool:

@@ -35,6 +35,7 @@ from imagenet_prep.sources.parquet_columns import (
     has_usual_columns,
     image_column,
     no_images,
+    other_columns,
     parts_of,
     schema_of,
 )
@@ -46,6 +47,7 @@ HEAD = 32
 """Bytes that tell the format of an image."""
 
 _BUFFER = 1 << 20  # bytes per read of a file
+_REWRITE = "update pyarrow; or write the file again, with plain columns and a usual compression"
 
 
 class ImageRow(NamedTuple):
@@ -80,7 +82,7 @@ def check_pyarrow() -> None:
     """Raise UsageError if the library that reads parquet files is not installed."""
     if importlib.util.find_spec("pyarrow") is None:
         raise UsageError(
-            "pyarrow, which reads parquet files, is not installed",
+            "pyarrow, which reads and writes parquet and Arrow files, is not installed",
             'expected the packages of the extra "parquet"',
             install_extra("parquet"),
         )
@@ -97,7 +99,12 @@ def iter_rows(path: Path) -> Iterator[ImageRow]:
     for sample in iter_samples(path, schema, ("image", "label")):
         label = sample.columns["label"]
         if sample.path is None or label is None:
-            raise without_image(path, sample.number)
+            part = "path" if sample.path is None else "label"
+            raise InputError(
+                f"{path} has no {part} of the image in row {sample.number:,}",
+                f"expected {USUAL_COLUMNS}, none of them null",
+                REMEDY,
+            )
         yield ImageRow(sample.number, sample.path, label, sample.length)
 
 
@@ -156,7 +163,7 @@ def _arrow_schema(path: Path) -> Any:
     check_pyarrow()
     from pyarrow.parquet import read_schema as read
 
-    with faults_named(path, 0):
+    with faults_named(path):
         return read(path)
 
 
@@ -170,7 +177,7 @@ def read_table(path: Path) -> dict[str, list[Any]]:
     from pyarrow.parquet import ParquetFile
 
     with (
-        faults_named(path, 0),
+        faults_named(path),
         contextlib.closing(ParquetFile(path, page_checksum_verification=True)) as file,
     ):
         return file.read(use_threads=False).to_pydict()  # type: ignore[no-any-return]
@@ -273,13 +280,14 @@ def _open(path: Path, needed: Sequence[str] = ("image", "label")) -> ParquetFile
     check_pyarrow()
     from pyarrow.parquet import ParquetFile
 
-    with faults_named(path, 0):
+    with faults_named(path):
         file = ParquetFile(
             path, buffer_size=_BUFFER, pre_buffer=False, page_checksum_verification=True
         )
         schema = file.schema_arrow
-    has_columns = has_usual_columns(schema) if needed else image_column(schema) is not None
-    if not has_columns:
+    if needed and not has_usual_columns(schema):
+        raise other_columns(path, schema)
+    if image_column(schema) is None:
         raise no_images(path, schema)
     return file
 
@@ -301,27 +309,37 @@ def _batches(path: Path, file: ParquetFile, first: int, group: int, *columns: st
 
 
 @contextlib.contextmanager
-def faults_named(path: Path, row: int, noun: str = "parquet file") -> Iterator[None]:
-    """Turn pyarrow's errors about a file, read up to ``row``, into the error that names it."""
-    from pyarrow import ArrowException
+def faults_named(path: Path, row: int | None = None, noun: str = "parquet file") -> Iterator[None]:
+    """Turn pyarrow's errors about a file into the error that names it; rows before ``row`` were
+    read; None while it is opened.
+    """
+    from pyarrow import ArrowException, ArrowMemoryError, ArrowNotImplementedError
 
     try:
         yield
     except (ArrowException, OSError, UnicodeError) as error:
         number = getattr(error, "errno", None)
+        reason = str(error).partition("\n")[0]
         if number:
             raise unreadable(path, OSError(number, os.strerror(number))) from error
-        raise _damaged(path, row, str(error).partition("\n")[0], noun) from error
+        if isinstance(error, ArrowNotImplementedError):
+            raise InputError(f"pyarrow can't read {path}", reason, _REWRITE) from error
+        if isinstance(error, ArrowMemoryError):
+            what = f"{path} can't be read: it is damaged, or memory is short"
+            raise InputError(what, reason, f"free some memory, or {REMEDY}") from error
+        if row is not None:
+            raise _damaged(path, row, reason) from error
+        raise InputError(f"{path} is damaged, or no {noun}", reason, REMEDY) from error
 
 
-def _damaged(path: Path, row: int, reason: str, noun: str = "parquet file") -> InputError:
-    return InputError(f"{path} is damaged, or no {noun}, at row {row:,}", reason, REMEDY)
+def _damaged(path: Path, row: int, reason: str) -> InputError:
+    return InputError(f"{path} is damaged at row {row:,}, or after it", reason, REMEDY)
 
 
 def without_image(path: Path, row: int) -> InputError:
-    """The error for a row without an image."""
+    """The error for a row without the bytes of an image."""
     return InputError(
-        f"{path} lacks the bytes, the path or the label of an image, in row {row:,}",
-        f"expected {USUAL_COLUMNS}, none of them null",
-        REMEDY,
+        f"{path} has no bytes of an image in row {row:,}",
+        "expected the bytes of an image in every row, got null",
+        "leave the row out, or save the file again with the bytes of its image",
     )

@@ -25,6 +25,7 @@ import numpy as np
 from msgspec import Struct
 
 from imagenet_prep.images.arrays import ArrayError
+from imagenet_prep.sources.stored_arrays import SAVE_AS_NPZ, OtherFormError
 from imagenet_prep.storage.memory_maps import open_plain
 
 _LONG = 1 << 16
@@ -150,7 +151,9 @@ def _without_long_values(content: mmap.mmap) -> tuple[bytes, list[LongValue]]:
     name = ""
     while name != "STOP":
         position = content.tell()
-        opcode = _OPCODES[content.read(1)]
+        opcode = _OPCODES.get(content.read(1))
+        if opcode is None:
+            raise ArrayError(f"its pickle is cut, or damaged at byte {position:,}")
         name = opcode.name
         segment = _long_value(content, name)
         if segment:
@@ -174,8 +177,9 @@ def _check_opcode(opcode: pickletools.OpcodeInfo, content: mmap.mmap) -> None:
     if table_size > len(content):
         raise ArrayError(f"its pickle claims {argument:,} values in {len(content):,} bytes")
     if "PERSID" in opcode.name:
-        raise ArrayError(
-            "its pickle refers to values outside of it: only NumPy arrays are read from pickles"
+        raise OtherFormError(
+            "its pickle refers to values outside of it: only NumPy arrays are read from pickles",
+            SAVE_AS_NPZ,
         )
 
 
@@ -207,14 +211,16 @@ class _Dtype:
 
     def __init__(self, code: str, *_: object) -> None:
         if not re.fullmatch("[biuf][1248]", code):
-            raise ArrayError(
-                f"its pickle holds values of type {code}: expected bool, integers or floats"
+            raise OtherFormError(
+                f"its pickle holds values of type {code}: expected bool, integers or floats of at "
+                "most 64 bits",
+                SAVE_AS_NPZ,
             )
         self.dtype = np.dtype(code)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         if state[0] != 3 or state[2:] != (None, None, None, -1, -1, 0):
-            raise ArrayError(f"its pickle has a type of an unknown kind: {state}")
+            raise ArrayError(f"its pickle describes a type of values in an unknown way: {state}")
         self.dtype = self.dtype.newbyteorder(state[1])
 
 
@@ -301,7 +307,8 @@ class _Arrays(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         """The stand-in for one of the names that arrays need."""
         if (module, name) not in _GLOBALS:
-            raise ArrayError(
-                f"its pickle names {module}.{name}: only NumPy arrays are read from pickles"
+            raise OtherFormError(
+                f"its pickle names {module}.{name}: only NumPy arrays are read from pickles",
+                SAVE_AS_NPZ,
             )
         return _GLOBALS[module, name]

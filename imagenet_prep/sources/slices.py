@@ -207,9 +207,7 @@ class Gone(Container, frozen=True):
 
 def gone(path: AnyPath) -> InputError:
     """The error for a consumed file that is required again."""
-    detail = (
-        "expected no more need for it: imagenet-prep convert --consume gave its space to the shards"
-    )
+    detail = "convert --consume gave its space to the shards"
     hint = Hint(
         "get it again with ",
         mention("download"),

@@ -8,6 +8,8 @@ import contextlib
 import functools
 import io
 import os
+import struct
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from pathlib import Path
@@ -24,7 +26,25 @@ from imagenet_prep.storage.refusals import unreadable
 HOLDS_OBJECTS = "it holds object"
 """The start of the reason against an array of pickled objects."""
 
+SAVE_AS_NPZ = "save images and labels as two arrays: numpy.savez('data.npz', x=images, y=labels)"
+INTACT_OR_NPZ = f"get an intact copy of it; or {SAVE_AS_NPZ}"
+"""Remedies for a file of arrays in a form that is not read."""
+
 _LONGEST_REASON = 300
+_REMEDIES = {
+    HOLDS_OBJECTS: SAVE_AS_NPZ,
+    "it holds ": "save its values with a type such as uint8, int64 or float32",
+    "version ": "save it again with numpy.save",
+}
+"""The remedy for an array that NumPy can read, by the start of the reason."""
+
+
+class OtherFormError(ArrayError):
+    """A file that may be intact, in a form that is not read; ``remedy`` says what to do."""
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        super().__init__(reason)
+        self.remedy = remedy
 
 
 class StoredArray(Struct, frozen=True):
@@ -154,7 +174,9 @@ def stored_rows(path: Path, load: Callable[[], ArrayLike]) -> StoredArray:
     shape, opened = tuple(map(int, rows.shape)), functools.partial(_stream, load)
     stored = StoredArray(path, shape, np.dtype(rows.dtype), opened)
     if not stored.shape or not stored.item_bytes or stored.item_bytes > MAX_BYTES:
-        raise ArrayError(f"its shape {stored.shape} has empty rows, or rows of more than 2 GiB")
+        raise ArrayError(
+            f"its shape {stored.shape} has no rows, empty rows, or rows of more than 2 GiB"
+        )
     check_claim(path, stored.shape, stored.dtype)
     return stored
 
@@ -164,7 +186,7 @@ def check_claim(path: Path, shape: Sequence[int], dtype: np.dtype[Any]) -> None:
     claimed, size = prod(map(int, shape)) * dtype.itemsize, path.stat().st_size
     if claimed > DEFLATES_TO * size:
         raise ArrayError(
-            f"its header claims {claimed:,} bytes, but a file of {size:,} bytes holds less"
+            f"its header claims {claimed:,} bytes: a file of {size:,} bytes can't hold that"
         )
 
 
@@ -205,9 +227,19 @@ def damage_named(path: Path, noun: str = "arrays") -> Iterator[None]:
         if isinstance(error, OSError) and error.errno:
             raise unreadable(path, error) from error
         reason = str(error)[:_LONGEST_REASON]  # shapes may have numbers of any length
-        remedy = "get an intact copy of it"
-        if HOLDS_OBJECTS in reason:
-            remedy = (
-                "save images and labels as two arrays: numpy.savez('data.npz', x=images, y=labels)"
-            )
-        raise InputError(f"{path} can't be read as {noun}", reason, remedy) from error
+        if isinstance(error, (LookupError, struct.error)):
+            reason = "it is cut, or its parts contradict each other"
+        elif isinstance(error, zipfile.BadZipFile):
+            reason = f"its zip is cut or damaged: {reason}"
+        raise InputError(f"{path} can't be read as {noun}", reason, _remedy(error)) from error
+
+
+def _remedy(error: Exception) -> str:
+    """The advice about a file that can't be read."""
+    if isinstance(error, OtherFormError):
+        return error.remedy
+    if isinstance(error, ArrayError):
+        for start, remedy in _REMEDIES.items():
+            if str(error).startswith(start):
+                return remedy
+    return "get an intact copy of it"

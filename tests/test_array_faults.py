@@ -1,0 +1,126 @@
+"""The error for a file of arrays or samples says what is wrong, and advises what helps."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import pickle
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.sources.array_files import open_arrays
+from imagenet_prep.sources.lmdb_pages import iter_lmdb
+from imagenet_prep.sources.mds_shards import iter_mds
+
+INTACT = "get an intact copy of it"
+
+
+def npy(array: Any) -> bytes:
+    """An .npy."""
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+def mds(columns: dict[str, Any], samples: Sequence[bytes]) -> bytes:
+    """A shard of MosaicML's."""
+    config = json.dumps(columns).encode()
+    count = len(samples)
+    offsets = [4 * (count + 2) + len(config)]
+    for sample in samples:
+        offsets.append(offsets[-1] + len(sample))
+    return struct.pack(f"<{count + 2}I", count, *offsets) + config + b"".join(samples)
+
+
+def columns(encoding: str) -> dict[str, Any]:
+    """The description of one column."""
+    return {"column_names": ["x"], "column_encodings": [encoding], "column_sizes": [None]}
+
+
+PIXELS = b"label,pixel0,pixel1\n"
+OF_PYTHON = {"x": Path("x")}
+NONE_OF_THEM = "it is none of the formats of arrays"
+FAULTS = {
+    # name, content, reason, whether another copy may help
+    "Fortran order": ("a.npy", npy(np.ones((2, 3), order="F")), "in Fortran order", False),
+    "objects": ("a.npy", npy(np.array([None], object)), "it holds object", False),
+    "complex": ("a.npy", npy(np.ones(2, complex)), "it holds complex128", False),
+    "two saved in one": ("a.npy", npy(np.ones(2)) * 2, "other bytes follow the array", True),
+    "cut": ("a.npy", npy(np.ones(9))[:-8], "the .npy is cut or damaged", True),
+    "a text as npy": ("a.npy", b"1 2 3\n", "it does not start as an .npy does", True),
+    "empty": ("a.npy", b"", "it is empty", True),
+    "a text": ("labels.txt", b"1 2 3\n", NONE_OF_THEM, False),
+    "an old pickle": ("a.pkl", pickle.dumps({"x": 1}, 0), NONE_OF_THEM, False),
+    "a pickled object": ("a.pkl", pickle.dumps(OF_PYTHON, 4), "only NumPy arrays", False),
+    "pickled texts": ("a.pkl", pickle.dumps({"x": np.array(["a"])}, 4), "of type U1", False),
+    "a cut pickle": ("a.pkl", pickle.dumps({"x": [1] * 99}, 4)[:40], "is cut, or damaged", True),
+    "floats in IDX": ("a", b"\0\0\x0d\1\0\0\0\1" + bytes(4), "not an IDX file of bytes", True),
+    "no IDX in gzip": ("a-idx1-ubyte.gz", gzip.compress(b"x"), "not an IDX file", True),
+    "a cut npz": ("a.npz", b"PK\3\4" + bytes(40), "its zip is cut or damaged", True),
+    "one cell": ("a.csv", PIXELS + b"7\n", "line 2 has 1 cell: expected 3", True),
+    "a break in quotes": (
+        "a.csv",
+        PIXELS + b'"a\nb",2,3\n"c",x,3\n',
+        "line 4 has a pixel that is no number",
+        True,
+    ),
+    "no pixels": ("a.csv", b"emotion,pixels\n1,\n", "line 2 has no pixels", True),
+    "fewer pixels": (
+        "a.csv",
+        b"emotion,pixels\n1,1 2 3 4\n2,5\n",
+        "line 3 has 1 pixel: expected 4, as in the first row",
+        True,
+    ),
+    "a large pixel": ("a.csv", PIXELS + b"1,2,256\n", "no whole numbers from 0 to 255", True),
+    "rows of CIFAR": ("data_batch_1.bin", bytes(9), "the bytes of an image and its label", True),
+    "an empty shard": ("a.mds", b"", "it is cut, or its parts contradict each other", True),
+    "many samples": ("a.mds", b"\0\0\0\x40" * 9, "claims 1,073,741,824 samples: expected", True),
+    "other JSON": ("a.mds", mds({}, [b"a"]), "the description of its columns is damaged", True),
+    "raw pixels": (
+        "a.mds",
+        mds(columns("pil"), [struct.pack("<I", 1) + b"a"]),
+        "sample 0 has no image in a column of jpeg, png, bytes or jpegarray: it has x: pil",
+        True,
+    ),
+    "an empty database": ("a.mdb", b"", "it is cut, or its parts contradict each other", True),
+    "no database": ("a.mdb", bytes(9999), "it does not start as an LMDB does", True),
+}
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_the_reason_and_the_advice_fit_the_file(case: str, tmp_path: Path) -> None:
+    """Another copy of a file that is as its program wrote it would be refused, too."""
+    name, content, reason, is_for_another_copy = FAULTS[case]
+    (tmp_path / name).write_bytes(content)
+    read = {".mds": iter_mds, ".mdb": iter_lmdb}.get(Path(name).suffix, open_arrays)
+    with pytest.raises(InputError) as caught:
+        list(read(tmp_path / name))
+    error = caught.value
+    assert f"{name} can't be read as " in error.what
+    assert reason in error.detail
+    assert error.hint
+    assert (INTACT in error.hint) == is_for_another_copy
+
+
+def test_arrays_that_are_saved_as_advised_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The calls of NumPy in the hints are run as they are."""
+    monkeypatch.chdir(tmp_path)
+    array = images = np.ones((2, 3, 3), np.uint8, order="F")
+    for content in (npy(array), npy(np.array([None], object))):
+        (tmp_path / "a.npy").write_bytes(content)
+        with pytest.raises(InputError) as caught:
+            open_arrays(tmp_path / "a.npy")
+        call = caught.value.hint.partition(": ")[2]
+        names = {"numpy": np, "array": array, "images": images.copy("C"), "labels": np.arange(2)}
+        exec(call, names)
+    assert open_arrays(tmp_path / "data.npy")["data"].shape == (2, 3, 3)
+    assert set(open_arrays(tmp_path / "data.npz")) == {"x", "y"}
