@@ -152,7 +152,7 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
     index, first and last record. verify compares all records.
 
     Raises:
-        InputError: as imagenet_prep.open; or the first record is not an image's in Inception's
+        InputError: as imagenet_prep.open; or the first record is not an image in Inception's
             layout, or records have no label.
         UsageError: a setting is invalid, a rank has no shard, or WORLD_SIZE is set without RANK.
     """
