@@ -323,7 +323,7 @@ def test_a_part_outside_of_the_image_is_refused() -> None:
         (0, 0, math.nan, 5),
         (0, 0, 393.1, 5),
     ):
-        with pytest.raises(ValueError, match=r"393 x 501"):
+        with pytest.raises(ValueError, match="height 393 and width 501"):
             decode_part(FILES["4:2:0"], lambda *_, part=part: part, 10)
     with pytest.raises(ImageError, match="not a JPEG"):
         decode_part(b"text", lambda *_: (0, 0, 1, 1), 10)
