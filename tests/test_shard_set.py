@@ -553,9 +553,9 @@ def test_no_folder_of_shards(layout: Layout, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "gone")
     faults = {
         tmp_path / "nowhere": "does not exist",
-        tmp_path / "pipe": "is not a folder",
+        tmp_path / "pipe": "is neither a file nor a folder",
         tmp_path / "link": "is a broken link",
-        layout.shard_path(SHARD): "is not a folder",
+        layout.shard_path(SHARD): "is a file",
     }
     for path, fault in faults.items():
         for split in ((), ("train",)):

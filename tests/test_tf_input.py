@@ -110,6 +110,10 @@ def test_ranks_and_epochs_are_resumed(tf: Any, made_set: Layout) -> None:
         ({"epoch": 1, "seed": None}, "expected a seed, and an epoch from 0"),
         ({"epoch": -1}, "expected a seed, and an epoch from 0"),
         ({"start": -1}, "start from 0"),
+        ({"batch_size": 0}, "expected a whole number of at least 1"),
+        ({"image_size": 2.5}, "expected a whole number of at least 1"),
+        ({"shuffle_buffer": 0}, "expected a whole number of at least 1"),
+        ({"window": 0}, "expected a whole number of at least 1"),
     ):
         with pytest.raises(UsageError, match=rf"^dataset\(.*\n.*{expected}"):
             run(**wrong)

@@ -15,6 +15,7 @@ from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.reading.values import any_number
 from imagenet_prep.state.manifest import ILSVRC2012
 from imagenet_prep.state.numbering import Numbering
+from imagenet_prep.storage.files import absence_of
 from imagenet_prep.storage.layout import Layout, grown_from
 from imagenet_prep.storage.location import locate
 from imagenet_prep.storage.refusals import unreadable
@@ -264,12 +265,8 @@ def _refuse_no_file(path: Path) -> None:
     """Raise InputError for a path that is no file, which would be a mistyped one."""
     if path.is_file():
         return
-    problem = "does not exist"
-    if path.exists():
-        problem = "is not a file"
-    elif path.is_symlink():
-        problem = "is a broken link"
-    raise InputError(f"{path} {problem}", "expected a JSON file", "name it with join=...")
+    problem = f"{path} is not a file" if path.exists() else absence_of(path)
+    raise InputError(problem, "expected a JSON file", "name it with join=...")
 
 
 def _other_content(path: Path, content: str) -> InputError:

@@ -12,7 +12,7 @@ import torch
 from torch.utils.data import Subset
 
 from imagenet_prep.errors import UsageError
-from imagenet_prep.torch.arguments import shown
+from imagenet_prep.reading.arguments import shown
 from imagenet_prep.torch.crops import Crop
 from imagenet_prep.torch.image_dataset import ImageDataset
 

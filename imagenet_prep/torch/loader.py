@@ -11,10 +11,10 @@ from torch._utils import ExceptionWrapper
 from torch.utils.data import DataLoader
 
 from imagenet_prep.errors import UsageError
+from imagenet_prep.reading.arguments import whole
 from imagenet_prep.reading.environment import check_rank
 from imagenet_prep.reading.left_out import LeftOut, OnDamagedRecord, check_policy
 from imagenet_prep.text import number_of
-from imagenet_prep.torch.arguments import whole
 from imagenet_prep.torch.batches import (
     BatchCollate,
     ItemSettings,

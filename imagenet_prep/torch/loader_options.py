@@ -12,9 +12,9 @@ from typing import Any
 from torch.utils.data import DistributedSampler, IterableDataset
 
 from imagenet_prep.errors import UsageError
+from imagenet_prep.reading.arguments import shown
 from imagenet_prep.reading.shard_set import RecordSequence
 from imagenet_prep.storage import first_request
-from imagenet_prep.torch.arguments import shown
 from imagenet_prep.torch.batches import (
     TAKES,
     BatchCollate,
