@@ -97,7 +97,7 @@ def refuse_other_samplers(sampler: object) -> None:
     """Raise UsageError for a sampler that a Loader can't divide among ranks or resume."""
     expected = ""
     if sampler is not None and not (isinstance(sampler, Iterable) and isinstance(sampler, Sized)):
-        expected = "expected numbers of records, and a length"
+        expected = "expected a list or a sampler of record numbers, which has a length"
     elif isinstance(sampler, DistributedSampler):
         expected = "Loader divides the records among ranks itself: leave the sampler out"
     elif getattr(sampler, "generator", None) is not None:
