@@ -589,7 +589,9 @@ def test_content_that_ends_in_a_header() -> None:
     content = zlib.compress(framed(b"one") + b"x")
     with pytest.raises(tfrecord.TruncatedError) as caught:
         list(compressed.iter_records(memoryview(content), "zlib"))
-    assert caught.value.reason == "the content ends 1 byte into a 12-byte header"
+    assert caught.value.reason == (
+        "the content ends 1 byte into a 12-byte header, or other bytes follow the last record"
+    )
 
 
 # other tools --------------------------------------------------------------------------------------

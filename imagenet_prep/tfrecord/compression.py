@@ -157,7 +157,7 @@ def _iter_inflated(stream: _Inflated, compression: str) -> Iterator[Framed]:
     try:
         while header := stream.take(HEADER.size):
             if len(header) < HEADER.size:
-                raise TruncatedError(number, offset, short_header(len(header), "content"))
+                raise TruncatedError(number, offset, short_header(len(header), "content", number))
             length = parse_header(header, number, offset)
             if length > MAX_RECORD:
                 reason = f"{length} bytes of data announced, over the limit of {MAX_RECORD}"
