@@ -215,7 +215,7 @@ def test_shards_may_be_empty(tf: Any, few: Path, policy: Any) -> None:
         ),
         ({}, {"rank": 1}, r"dataset\(rank=1\)\nexpected rank and world"),
         ({}, {"world": 2}, r"dataset\(world=2\)\nexpected rank and world"),
-        ({}, {"rank": 2, "world": 2}, "the rank below the world"),
+        ({}, {"rank": 2, "world": 2}, "rank from 0 up and below the world"),
         ({}, {"rank": 0.5, "world": 2}, "expected whole numbers"),
     ],
     ids=str,
