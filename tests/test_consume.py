@@ -32,7 +32,7 @@ from imagenet_prep.model import Silent
 from imagenet_prep.pipeline import missing_archives, verify_and_repair
 from imagenet_prep.shards import consumption, regroup
 from imagenet_prep.shards import run as making
-from imagenet_prep.shards.consumption import Consumption
+from imagenet_prep.shards.consumption import ConsumedFile, Consumption
 from imagenet_prep.state.journal import sealed_line
 from imagenet_prep.state.plan_file import load_plan
 from imagenet_prep.storage import durable, local
@@ -465,7 +465,7 @@ def test_copies_whose_space_can_not_be_given_back(
             "run --source huggingface --output out --dry-run",
             "can't give its space to shards in out",
         ),
-        ("convert --config recipe.yaml", "expected ImageNet"),
+        ("convert --config recipe.yaml", "expected the archives of ImageNet"),
     ],
 )
 def test_what_could_not_be_consumed_is_not_downloaded(tmp_path: Path, words: str, why: str) -> None:
@@ -679,6 +679,33 @@ def test_an_archive_that_was_exchanged_before_the_pass_began(
     with pytest.raises(InputError, match="was written to since"):
         made(layout)
     assert path.exists()
+
+
+def test_files_that_were_moved_already_are_not_to_be_moved_away(tmp_path: Path) -> None:
+    """With the record they would be lost: they go back first."""
+    layout = Layout(tmp_path)
+    layout.raw_dir.mkdir()
+    names = ("a.tar", "b.tar")
+    files = []
+    for name in names:
+        path = layout.raw_dir / name
+        path.write_bytes(b"images")
+        stamp = path.stat().st_mtime_ns
+        files.append(ConsumedFile(f"raw-data/{name}", "TarFile", 6, stamp, {}))
+    consumption = Consumption(
+        layout=layout, split="train", files=tuple(files), listing="", shards={}, total=2
+    )
+    (layout.raw_dir / "a.tar").write_bytes(b"other")
+    with pytest.raises(InputError, match=r"a.tar is gone, or was written to since") as caught:
+        consumption.take_files()
+    assert caught.value.hint.startswith(f"move {consumption.paths.folder} away")
+    consumption.paths.files.mkdir(exist_ok=True, parents=True)
+    (layout.raw_dir / "b.tar").rename(consumption.paths.files / "b.tar")
+    with pytest.raises(InputError, match=r"a.tar is gone, or was written to since") as caught:
+        consumption.take_files()
+    assert caught.value.hint.startswith(
+        f"move the files in {consumption.paths.files} back to {layout.raw_dir}, then move "
+    )
 
 
 # the command line ---------------------------------------------------------------------------------

@@ -19,8 +19,10 @@ import imagenet_prep
 from imagenet_prep import Layout, PrepError, convert, verify
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.errors import DataProblemsError
+from imagenet_prep.model import Problem, ProblemKind, Silent
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.recipes.recipe_set import RecipeSet
+from imagenet_prep.shards.convert_summary import refusal_of
 from imagenet_prep.shards.share import Share
 from imagenet_prep.stages.merge import merge
 from imagenet_prep.state.manifest import load_manifest
@@ -260,3 +262,13 @@ def test_the_names_come_before_the_manifest(folder: Path) -> None:
     """A finished set has its names: they are written first."""
     first, last = _order_of_writes(make(folder))
     assert first <= last
+
+
+@pytest.mark.parametrize(
+    ("count", "words"), [(1, "a sound copy of it"), (2, "sound copies of them")]
+)
+def test_the_remedy_counts_bad_images(count: int, words: str) -> None:
+    """One image is no "them"."""
+    problems = [Problem(ProblemKind.BAD_IMAGE, f"{number}.jpg", "cut") for number in range(count)]
+    refusal = refusal_of(problems, 1, Silent())
+    assert refusal.hint.startswith(f"get {words}, or leave ")

@@ -266,7 +266,7 @@ def test_foreign_shards_are_never_mixed_in(layout: Layout) -> None:
         assert caught.value.lines == [
             f"{layout.output_dir} holds 2 shards not made here, {FIRST} first",
             "expected none, or only those of an earlier run",
-            "move them away, or choose another folder with --output",
+            "move such shards away, or choose another folder with --output",
         ]
     foreign(FIRST).refuse_foreign(layout, plan, overwrite=True)
     with pytest.raises(UsageError) as caught:
@@ -275,7 +275,7 @@ def test_foreign_shards_are_never_mixed_in(layout: Layout) -> None:
         f"{layout.output_dir} holds 1 shard not made here, {FIRST} first",
         "expected none, or only those of an earlier run",
         (
-            "move them away, choose another folder with --output, "
+            "move such shards away, choose another folder with --output, "
             "or let --overwrite replace those in the way"
         ),
     ]

@@ -236,12 +236,12 @@ def test_raw_data_that_was_consumed_is_gone(tiny_data_dir: Path) -> None:
 
 def test_bad_images_can_not_be_left_out(sound: Layout, tmp_path: Path) -> None:
     """Which they are shows when all have been read; by an option or by a recipe."""
-    with pytest.raises(UsageError, match="on_damaged: skip of raw data"):
+    with pytest.raises(UsageError, match="be opened with on_damaged: skip"):
         opened(sound, options=WHOLE.replace(on_damaged="skip"))
     (tmp_path / "recipe.yaml").write_text(
         "source: {imagenet: true}\non_damaged: skip\nallow_incomplete: true\n"
     )
-    with pytest.raises(UsageError, match="on_damaged: skip of raw data"):
+    with pytest.raises(UsageError, match="be opened with on_damaged: skip"):
         imagenet_prep.open(
             sound.data_dir, "train", source="raw", raw=sound.raw, config=tmp_path / "recipe.yaml"
         )
@@ -249,7 +249,7 @@ def test_bad_images_can_not_be_left_out(sound: Layout, tmp_path: Path) -> None:
 
 def test_words_that_do_not_fit(sound: Layout) -> None:
     """Settings of raw data for shards, and a source that is none."""
-    with pytest.raises(UsageError, match="expected source='raw'"):
+    with pytest.raises(UsageError, match=r"^open\(options=\.\.\.\).*\nexpected source='raw'"):
         imagenet_prep.open(sound.data_dir, "train", options=PART)  # type: ignore[call-overload]
     with pytest.raises(UsageError, match="expected 'shards' or 'raw'"):
         imagenet_prep.open(sound.data_dir, "train", source="tar")  # type: ignore[call-overload]

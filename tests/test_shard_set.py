@@ -521,6 +521,15 @@ def test_a_missing_shard_is_named_at_once(layout: Layout) -> None:
         assert hint in caught.value.hint
 
 
+def test_a_shard_that_is_a_broken_link(tmp_path: Path) -> None:
+    """Its name is there, and the error says why it is missing all the same."""
+    records.write(tmp_path / "train-00000-of-00002", [{"a": 1}])
+    (tmp_path / "train-00001-of-00002").symlink_to(tmp_path / "gone")
+    with pytest.raises(InputError, match="lacks 1 of 2 train shards") as caught:
+        imagenet_prep.open(tmp_path, "train")
+    assert caught.value.detail == ("the first missing one: train-00001-of-00002, a broken link")
+
+
 def test_no_such_split(layout: Layout, tmp_path: Path) -> None:
     """A split that isn't there, or none that is named: the error lists those that are;
     so does no folder of shards.
@@ -553,9 +562,9 @@ def test_no_folder_of_shards(layout: Layout, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "gone")
     faults = {
         tmp_path / "nowhere": "does not exist",
-        tmp_path / "pipe": "is not a folder",
+        tmp_path / "pipe": "is neither a file nor a folder",
         tmp_path / "link": "is a broken link",
-        layout.shard_path(SHARD): "is not a folder",
+        layout.shard_path(SHARD): "is a file",
     }
     for path, fault in faults.items():
         for split in ((), ("train",)):

@@ -110,6 +110,10 @@ def test_ranks_and_epochs_are_resumed(tf: Any, made_set: Layout) -> None:
         ({"epoch": 1, "seed": None}, "expected a seed, and an epoch from 0"),
         ({"epoch": -1}, "expected a seed, and an epoch from 0"),
         ({"start": -1}, "start from 0"),
+        ({"batch_size": 0}, "expected a whole number of at least 1"),
+        ({"image_size": 2.5}, "expected a whole number of at least 1"),
+        ({"shuffle_buffer": 0}, "expected a whole number of at least 1"),
+        ({"window": 0}, "expected a whole number of at least 1"),
     ):
         with pytest.raises(UsageError, match=rf"^dataset\(.*\n.*{expected}"):
             run(**wrong)
@@ -211,7 +215,7 @@ def test_shards_may_be_empty(tf: Any, few: Path, policy: Any) -> None:
         ),
         ({}, {"rank": 1}, r"dataset\(rank=1\)\nexpected rank and world"),
         ({}, {"world": 2}, r"dataset\(world=2\)\nexpected rank and world"),
-        ({}, {"rank": 2, "world": 2}, "the rank below the world"),
+        ({}, {"rank": 2, "world": 2}, "rank from 0 up and below the world"),
         ({}, {"rank": 0.5, "world": 2}, "expected whole numbers"),
     ],
     ids=str,

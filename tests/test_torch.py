@@ -305,6 +305,13 @@ def test_fewer_records_than_a_batch_are_refused(torch: Any, numbered: Path) -> N
         assert len(loader(numbered, batch_size=size, drop_last=False, **settings)) == 1
 
 
+@pytest.mark.parametrize("epoch", [-1, "a", None])
+def test_an_epoch_that_can_not_be(torch: Any, numbered: Path, epoch: Any) -> None:
+    """It is refused by name, and not by the random numbers of its order."""
+    with pytest.raises(UsageError, match=rf"^set_epoch\({epoch!r}\)\nexpected a whole number"):
+        loader(numbered).set_epoch(epoch)
+
+
 def test_fewer_records_than_ranks_are_refused(torch: Any, numbered: Path) -> None:
     """No batch size helps then, and the error names none."""
     ranks = {"rank": 0, "world": len(imagenet_prep.open(numbered, "train")) + 1}

@@ -226,6 +226,10 @@ def test_feature_spec_of_one_of_two_sets(tmp_path: Path) -> None:
         feature_spec(tmp_path / "out")
     assert caught.value.hint == "give feature_spec the argument split"
     assert feature_spec(tmp_path / "out", split="night").keys() > {"image/encoded"}
+    with pytest.raises(InputError, match=r"nowhere does not exist\nexpected a folder of shards"):
+        feature_spec(tmp_path / "nowhere")
+    with pytest.raises(InputError, match=r"day.yaml is a file\nexpected a folder of shards"):
+        feature_spec(tmp_path / "day.yaml")
 
 
 @pytest.mark.tensorflow

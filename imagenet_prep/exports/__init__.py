@@ -43,7 +43,7 @@ def load_format(name: str) -> type[Packer]:
         UsageError: the format does not exist.
     """
     if name not in FORMATS:
-        raise UsageError(f"no container {name!r}", f"expected one of {', '.join(FORMATS)}")
+        raise UsageError(f"no export format {name!r}", f"expected one of {', '.join(FORMATS)}")
     packer_class: type[Packer] = _load_module(name).PACKER
     return packer_class
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import DamagedRecordError, InputError
 from imagenet_prep.model import OnDamaged
+from imagenet_prep.reading.absent_sets import refuse_no_folder
 from imagenet_prep.reading.indexed import IndexedShard, RecordedShard, find_recorded
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.reading.shard_set import ShardSet
@@ -127,6 +128,7 @@ class SourceSet(Struct, frozen=True):
             InputError: no shards exist, the set is not finished, or the folder holds shards without
                 a set.
         """
+        refuse_no_folder(layout.output_dir)
         state = SetState.read(layout.one_set())
         layout, manifest = state.layout, state.manifest
         state.refuse_unusable()

@@ -15,6 +15,7 @@ from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.reading.values import any_number
 from imagenet_prep.state.manifest import ILSVRC2012
 from imagenet_prep.state.numbering import Numbering
+from imagenet_prep.storage.files import absence_of
 from imagenet_prep.storage.layout import Layout, grown_from
 from imagenet_prep.storage.location import locate
 from imagenet_prep.storage.refusals import unreadable
@@ -92,17 +93,24 @@ def open(  # noqa: PLR0913 - options of the public interface, by keyword
         layout = Layout(locate(data_dir), raw=locate(raw) if raw else None)
         return _open_raw(layout, split, options, config, join)
     if source != "shards":
-        raise UsageError(f"source {source!r}", "expected 'shards' or 'raw'")
-    if (raw, options, config) != (None, None, None):
-        raise UsageError(
-            "raw, options and config say how raw data is read", "expected source='raw' with them"
-        )
+        raise UsageError(f"open(source={source!r})", "expected 'shards' or 'raw'")
+    _refuse_options_of_raw(raw=raw, options=options, config=config)
     records = ShardSet(data_dir, split, check=check)
     if records.is_imagenet:
         records.name_classes(_name_imagenet)
     if join is not None:
         records.join(_joined(ShardSet(data_dir, split, check=False), join))
     return records
+
+
+def _refuse_options_of_raw(**options: object) -> None:
+    """Raise UsageError for an option of raw data that comes with shards."""
+    for name, value in options.items():
+        if value is not None:
+            raise UsageError(
+                f"open({name}=...) without source='raw'",
+                "expected source='raw' with raw, options and config",
+            )
 
 
 def _open_raw(
@@ -114,8 +122,8 @@ def _open_raw(
 ) -> RawSet:
     if join is not None:
         raise UsageError(
-            "join with source='raw': values are joined by the file names in shards",
-            "expected shards, or no join",
+            "open(join=...) with source='raw'",
+            "expected shards: values are joined by the file names in their records",
         )
     from imagenet_prep import registry
     from imagenet_prep.engines import make_engine
@@ -150,7 +158,7 @@ def _refuse_skipping(options: MakingOptions) -> None:
             "and open the shards"
         )
         expected = "expected refuse: damaged images are found only when all are read"
-        raise UsageError("on_damaged: skip of raw data", expected, hint)
+        raise UsageError("raw data can't be opened with on_damaged: skip", expected, hint)
 
 
 def _require_split(planned: PlannedSet, split: str, layout: Layout) -> PlannedSplit:
@@ -264,12 +272,8 @@ def _refuse_no_file(path: Path) -> None:
     """Raise InputError for a path that is no file, which would be a mistyped one."""
     if path.is_file():
         return
-    problem = "does not exist"
-    if path.exists():
-        problem = "is not a file"
-    elif path.is_symlink():
-        problem = "is a broken link"
-    raise InputError(f"{path} {problem}", "expected a JSON file", "name it with join=...")
+    problem = f"{path} is not a file" if path.exists() else absence_of(path)
+    raise InputError(problem, "expected a JSON file", "name it with join=...")
 
 
 def _other_content(path: Path, content: str) -> InputError:

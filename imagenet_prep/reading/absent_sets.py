@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.storage.files import absence_of
 from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name
 from imagenet_prep.storage.location import AnyPath, local_or_none
 
@@ -24,15 +25,10 @@ def refuse_no_folder(folder: AnyPath) -> None:
 
 def no_folder(folder: AnyPath) -> InputError:
     """The error for a path that is another kind of file, or is not there."""
-    problem = f"{folder} does not exist"
-    if folder.exists():
-        problem = f"{folder} is not a folder"
-    elif (local := local_or_none(folder)) is not None and local.is_symlink():
-        problem = f"{folder} is a broken link"
     hint = "name the folder that holds the shards"
     if parse_shard_name(folder.name):
         hint = f"name the folder that holds this shard: {folder.parent}"
-    return InputError(problem, "expected a folder of shards", hint)
+    return InputError(absence_of(folder), "expected a folder of shards", hint)
 
 
 def no_split_named(place: AnyPath, splits: Collection[str]) -> UsageError:

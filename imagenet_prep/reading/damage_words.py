@@ -88,7 +88,7 @@ def why_no_image(path: AnyPath, fault: str) -> tuple[str, str]:
                 f"this set's recipe names its own features ({listed(manifest.dataset.features)})"
             )
             return detail, f'read record.features["{image}"], or convert with `record: inception`'
-    return fault, "its `features` show what it holds"
+    return fault, "record.features has all values of the record"
 
 
 def is_recorded(layout: Layout, name: str) -> bool:

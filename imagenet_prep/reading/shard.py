@@ -131,7 +131,7 @@ class Record:
                 "record", self.number, "", what, reason, remedy(self.shard)
             ) from error
         except RecordError as error:
-            what = f"{self.place} is not an image's in Inception's format"
+            what = f"{self.place} is not an image in Inception's format"
             raise InputError(what, *why_no_image(self.shard, str(error))) from error
         except ValueRuleError as error:
             raise UsageError(self.place, str(error), error.hint) from error

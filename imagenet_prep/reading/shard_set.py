@@ -29,7 +29,7 @@ from imagenet_prep.state.manifest import ILSVRC2012, find_set
 from imagenet_prep.state.numbering import Numbering
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout, grown_from, parse_shard_name, shard_name
-from imagenet_prep.storage.location import AnyPath, Location, locate
+from imagenet_prep.storage.location import AnyPath, Location, local_or_none, locate
 from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.compression import Compression
 
@@ -409,8 +409,11 @@ def _complete(
     if lacking:
         missing = next(name for name in names if name not in present)
         what = f"{layout.output_dir} lacks {lacking:,} of {number_of(count, f'{split} shard')}"
+        path = layout.shard_path(missing)
         detail = f"the first missing one: {missing}"
-        raise InputError(what, detail, remedy(layout.shard_path(missing)))
+        if (local := local_or_none(path)) is not None and local.is_symlink():
+            detail += ", a broken link"
+        raise InputError(what, detail, remedy(path))
     return list(names)
 
 

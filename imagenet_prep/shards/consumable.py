@@ -128,8 +128,8 @@ def refuse_lost(plan_on_disk: Plan | None, splits: Sequence[PlannedSplit], layou
         record = layout.consumed(name).record
         raise InputError(
             f"{record} is gone, and no {name} images are in {layout.raw_dir}",
-            "expected it: their raw data was consumed, and images that are in no shard yet "
-            "were only next to it",
+            "expected this record: their raw data was consumed, and the images that are in no "
+            "shard yet are in its folder alone",
             Hint(
                 "put its folder back, or get the raw data again: ",
                 command("download", layout.data_dir),

@@ -199,17 +199,24 @@ class Consumption(ConsumptionRecord, kw_only=True):
                     path.unlink()
                 continue
             if not file.is_at(path):
-                raise InputError(
-                    f"{path} is gone, or was written to since it was to be consumed",
-                    "expected the file whose images were listed",
-                    f"move {self.paths.folder} away and run the same command again",
-                )
+                raise self._lost(path)
             with writing(moved):
                 path.replace(moved)
                 fsync_dir(self.paths.files)
                 fsync_dir(path.parent)
         self.rows = 0
         self._save()
+
+    def _lost(self, path: Path) -> InputError:
+        """The error for a file that is not as it was listed, before any of its space was freed."""
+        steps = f"move {self.paths.folder} away and run the same command again"
+        if any(moved.exists() for moved in self._moved):  # the only copy of these files
+            steps = f"move the files in {self.paths.files} back to {path.parent}, then {steps}"
+        return InputError(
+            f"{path} is gone, or was written to since it was to be consumed",
+            "expected the file whose images were listed",
+            steps,
+        )
 
     def keep(self, done: int, written: Sequence[Path], following: tuple[int, int] | None) -> None:
         """Make the bundles ``written`` durable, record that the first ``done`` images are, then

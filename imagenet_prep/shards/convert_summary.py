@@ -79,12 +79,12 @@ def refusal_of(problems: list[Problem], refused: int, progress: Progress) -> Dat
     """The error for shards that bad images prevented; each image is noted."""
     for problem in problems:
         progress.note(f"bad image: {problem}")
+    remedy = "get a sound copy of it, or leave it out"
+    if len(problems) > 1:
+        remedy = "get sound copies of them, or leave them out"
     return DataProblemsError(
         f"{number_of(len(problems), 'image')} can't be converted, {problems[0].subject} first; "
         f"{number_of(refused, 'shard was', 'shards were')} not made",
         problems[0].detail,
-        (
-            "get sound copies of them, or leave them out: --on-damaged skip, "
-            "in a recipe on_damaged: skip"
-        ),
+        f"{remedy}: --on-damaged skip, in a recipe on_damaged: skip",
     )

@@ -89,11 +89,11 @@ class ExistingShards(Struct, frozen=True):
         may_replace = all(name in planned for name in self.foreign)
         if may_replace and overwrite:
             return
-        hint = "move them away, or choose another folder with --output"
+        hint = "move such shards away, or choose another folder with --output"
         grows = any(grown_from(split_of(name))[1] > 1 for name in planned)
         if may_replace and not grows and not layout.rank_parts():  # --overwrite grows nothing
             hint = (
-                "move them away, choose another folder with --output, "
+                "move such shards away, choose another folder with --output, "
                 "or let --overwrite replace those in the way"
             )
         count = number_of(len(self.foreign), "shard")

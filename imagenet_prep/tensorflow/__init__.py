@@ -23,6 +23,8 @@ if importlib.util.find_spec("tensorflow") is None:
 import tensorflow as tf
 
 from imagenet_prep.errors import DamagedRecordError, InputError, UsageError
+from imagenet_prep.reading.absent_sets import refuse_no_folder
+from imagenet_prep.reading.arguments import whole
 from imagenet_prep.reading.environment import check_rank, rank_in_environment
 from imagenet_prep.reading.left_out import OnDamagedRecord, check_policy
 from imagenet_prep.reading.shard_set import ShardSet
@@ -49,12 +51,14 @@ def feature_spec(data_dir: str | os.PathLike[str] | None = None, split: str = ""
         split: the split that is meant, if the folder holds several sets.
 
     Raises:
-        InputError: the set is not finished, or its manifest can't be read.
+        InputError: the folder does not exist, the set is not finished, or its manifest can't be
+            read.
         UsageError: the folder holds several sets, and no split is given.
     """
     features = inception.PROMISE
     if data_dir is not None:
         layout = Layout(Path(data_dir))
+        refuse_no_folder(layout.output_dir)
         if split:
             set_layout = find_set(layout, split)
             splits = [split]
@@ -152,11 +156,12 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
     index, first and last record. verify compares all records.
 
     Raises:
-        InputError: as imagenet_prep.open; or the first record is not an image's in Inception's
+        InputError: as imagenet_prep.open; or the first record is not an image in Inception's
             layout, or records have no label.
         UsageError: a setting is invalid, a rank has no shard, or WORLD_SIZE is set without RANK.
     """
     check_policy("dataset", on_damaged)
+    _check_numbers(batch_size, image_size, shuffle_buffer, window)
     rank, world = _find_rank(rank, world)
     records = ShardSet(data_dir, split)
     _refuse_unlabelled(records, unlabelled)
@@ -195,6 +200,14 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
     batches = batches.prefetch(tf.data.AUTOTUNE)
     batches.skipped = Counter if skipper is None else lambda: skipper.left_out.counts
     return batches
+
+
+def _check_numbers(batch_size: int, image_size: int, shuffle_buffer: int, window: int) -> None:
+    """Raise UsageError for a number that TensorFlow would refuse without the argument's name."""
+    whole("dataset(batch_size=", batch_size, 1)
+    whole("dataset(image_size=", image_size, 1)
+    whole("dataset(shuffle_buffer=", shuffle_buffer, 1)
+    whole("dataset(window=", window, 1)
 
 
 def _epoch_seed(seed: int | None, epoch: int | None) -> int | None:

@@ -157,7 +157,7 @@ def _iter_inflated(stream: _Inflated, compression: str) -> Iterator[Framed]:
     try:
         while header := stream.take(HEADER.size):
             if len(header) < HEADER.size:
-                raise TruncatedError(number, offset, short_header(len(header), "content"))
+                raise TruncatedError(number, offset, short_header(len(header), "content", number))
             length = parse_header(header, number, offset)
             if length > MAX_RECORD:
                 reason = f"{length} bytes of data announced, over the limit of {MAX_RECORD}"
@@ -176,7 +176,8 @@ def _iter_inflated(stream: _Inflated, compression: str) -> Iterator[Framed]:
         reason = f"bytes follow the end of the {compression} stream that are no whole one"
         raise CompressionError(number, offset, reason) from None
     except EOFError:
-        raise TruncatedError(number, offset, f"the {compression} stream is cut short") from None
+        reason = f"the {compression} stream has no end: it is cut short or damaged"
+        raise TruncatedError(number, offset, reason) from None
     except zlib.error as error:
         raise CompressionError(
             number, offset, f"the {compression} stream is damaged: {error}"

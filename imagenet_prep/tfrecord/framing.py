@@ -200,16 +200,19 @@ def parse_header(header: Buffer, number: int, offset: int) -> int:
     raises as iter_records does.
     """
     if len(header) < HEADER.size:
-        raise TruncatedError(number, offset, short_header(len(header), "file"))
+        raise TruncatedError(number, offset, short_header(len(header), "file", number))
     length, length_crc = HEADER.unpack(header)
     if mask(crc32c(header[:8])) != length_crc:
         raise LengthError(number, offset, "the length field does not match its CRC")
     return int(length)
 
 
-def short_header(size: int, whole: str) -> str:
-    """The reason for a header of ``size`` bytes: the file, or its content, ends there."""
-    return f"the {whole} ends {number_of(size, 'byte')} into a {HEADER.size}-byte header"
+def short_header(size: int, whole: str, number: int) -> str:
+    """The reason for a header of ``size`` bytes, of record ``number``:
+    the file, or its content, ends there.
+    """
+    reason = f"the {whole} ends {number_of(size, 'byte')} into a {HEADER.size}-byte header"
+    return f"{reason}, or other bytes follow the last record" if number else reason
 
 
 def framing_digest(lengths: Iterable[int], crcs: Iterable[int]) -> str:

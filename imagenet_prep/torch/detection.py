@@ -11,10 +11,10 @@ import numpy as np
 import torch
 
 from imagenet_prep.errors import UsageError
+from imagenet_prep.reading.arguments import shown, whole
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.reading.shard_set import RecordSequence
 from imagenet_prep.tfrecord.object_features import OBJECT_FEATURES
-from imagenet_prep.torch.arguments import shown, whole
 from imagenet_prep.torch.objects import MASKS, ObjectClasses, RecordObjects
 from imagenet_prep.torch.vision import Transforms, VisionDataset, import_tv_tensors
 

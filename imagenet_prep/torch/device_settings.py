@@ -12,7 +12,7 @@ import torch
 from torch.utils.data import Subset
 
 from imagenet_prep.errors import UsageError
-from imagenet_prep.torch.arguments import shown
+from imagenet_prep.reading.arguments import shown
 from imagenet_prep.torch.crops import Crop
 from imagenet_prep.torch.image_dataset import ImageDataset
 
@@ -150,7 +150,7 @@ def images_within(dataset: Any) -> tuple[ImageDataset, Sequence[int] | None]:
     if type(images) is not ImageDataset:
         raise UsageError(
             f"Loader({shown(dataset)}, decode=...)",
-            "expected an ImageDataset, not a subclass of it, or a slice of one",
+            "expected an ImageDataset or a slice of one, and not a subclass",
             _TAKES,
         )
     if images.transform is not None:

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from imagenet_prep.errors import UsageError
-from imagenet_prep.torch.arguments import shown
+from imagenet_prep.reading.arguments import shown
 
 
 def sampled_order(sampler: Iterable[int], *, seed: int, epoch: int) -> list[int]:

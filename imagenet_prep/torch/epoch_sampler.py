@@ -12,9 +12,9 @@ from typing import Any
 from torch.utils.data import DistributedSampler
 
 from imagenet_prep.errors import UsageError
+from imagenet_prep.reading.arguments import shown, whole
 from imagenet_prep.reading.shard_set import RecordSequence
 from imagenet_prep.text import number_of
-from imagenet_prep.torch.arguments import shown, whole
 from imagenet_prep.torch.batches import ItemNumber, Seeded
 from imagenet_prep.torch.epoch_orders import epoch_order, sampled_order
 from imagenet_prep.torch.epoch_places import EpochPlace, count_batches, remainder, share
@@ -113,8 +113,9 @@ class EpochSampler(DistributedSampler[int]):
 
     def set_epoch(self, epoch: int) -> None:
         """Start this epoch next; the current one keeps its place.
-        UsageError: a loaded state is ahead of it.
+        UsageError: it is no whole number, or a loaded state is ahead of it.
         """
+        epoch = whole("set_epoch(", epoch, 0)
         if self._is_loaded and epoch == self._epoch_set and not self.place.is_start:
             return  # the loaded place is ahead where Lightning repeats a loader within its epoch
         if self._is_loaded and epoch < self.place.epoch:

@@ -11,9 +11,10 @@ from torch._utils import ExceptionWrapper
 from torch.utils.data import DataLoader
 
 from imagenet_prep.errors import UsageError
+from imagenet_prep.reading.arguments import whole
 from imagenet_prep.reading.environment import check_rank
 from imagenet_prep.reading.left_out import LeftOut, OnDamagedRecord, check_policy
-from imagenet_prep.torch.arguments import whole
+from imagenet_prep.text import number_of
 from imagenet_prep.torch.batches import (
     BatchCollate,
     ItemSettings,
@@ -320,9 +321,9 @@ class LoaderIterator(Iterator[Any]):
 
     def _end(self, count: int) -> None:
         if self._place.given < count:
+            batches = number_of(count, "batch", "batches")
             raise UsageError(
-                f"an epoch ended after {self._place.given} of {count} batches",
-                "expected all of them",
+                f"an epoch ended after {self._place.given} of {batches}", "expected all of them"
             )
         self._is_over = True
         self._batches = None

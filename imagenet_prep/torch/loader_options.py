@@ -12,9 +12,9 @@ from typing import Any
 from torch.utils.data import DistributedSampler, IterableDataset
 
 from imagenet_prep.errors import UsageError
+from imagenet_prep.reading.arguments import shown
 from imagenet_prep.reading.shard_set import RecordSequence
 from imagenet_prep.storage import first_request
-from imagenet_prep.torch.arguments import shown
 from imagenet_prep.torch.batches import (
     TAKES,
     BatchCollate,
@@ -97,7 +97,7 @@ def refuse_other_samplers(sampler: object) -> None:
     """Raise UsageError for a sampler that a Loader can't divide among ranks or resume."""
     expected = ""
     if sampler is not None and not (isinstance(sampler, Iterable) and isinstance(sampler, Sized)):
-        expected = "expected numbers of records, and a length"
+        expected = "expected a list or a sampler of record numbers, which has a length"
     elif isinstance(sampler, DistributedSampler):
         expected = "Loader divides the records among ranks itself: leave the sampler out"
     elif getattr(sampler, "generator", None) is not None:

@@ -11,9 +11,9 @@ from typing import TypeVar, overload
 from torch.utils.data import Dataset, Subset
 
 from imagenet_prep.errors import UsageError
+from imagenet_prep.reading.arguments import shown
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.reading.shard_set import RecordSequence
-from imagenet_prep.torch.arguments import shown
 
 T = TypeVar("T", covariant=True)
 
