@@ -414,6 +414,16 @@ def test_missing_input_is_said(layout: Layout, tmp_path: Path) -> None:
     assert "no annotations" in refused(layout, tmp_path).what
 
 
+def test_the_example_of_an_annotation_is_of_its_split(layout: Layout) -> None:
+    """Annotations of validation are in no class folder."""
+    write_archive(layout, gzip.compress(pack(FILES)))
+    path = layout.archive_path(ARCHIVES["validation-boxes"])
+    path.write_bytes(gzip.compress(pack([])))
+    with pytest.raises(InputError, match="holds no annotations") as caught:
+        annotate(layout, ThreadEngine(1), validation=True)
+    assert caught.value.detail == "expected files such as ILSVRC2012_val_00000001.xml"
+
+
 FILES = [(f"{WNID}/{WNID}_{number}.xml", xml()) for number in range(1, 4)]
 CSV = b"".join(LINE % f"{WNID}_{number}.JPEG".encode() for number in range(1, 4))
 

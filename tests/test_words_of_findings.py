@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -14,12 +15,16 @@ from tiny_sets import made_plan, make_set, make_shard, record, save_manifest, sa
 from imagenet_prep.checks.checked_shards import failed_check, group
 from imagenet_prep.checks.departure import departure
 from imagenet_prep.checks.raw_check import _unreadable
+from imagenet_prep.engines import make_engine
 from imagenet_prep.engines.worker_faults import died
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Problem, ProblemKind
-from imagenet_prep.stages.verify import look
+from imagenet_prep.stages.status import unknown
+from imagenet_prep.stages.verify import look, verify
 from imagenet_prep.state.manifest import SplitTotals
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import locate
+from imagenet_prep.storage.refusals import no_space
 
 WRITTEN = list("abcdefgh")
 
@@ -108,6 +113,33 @@ def test_a_worker_that_dies_is_no_fault_of_the_disk() -> None:
     problem = failed_check("train-00000-of-00003", died("killed by SIGKILL"))
     assert problem.remedy == "try fewer --workers, then verify again"
     assert "--workers" not in problem.detail
+
+
+def test_a_full_disk_keeps_no_findings(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The note is about the findings, and does not say that everything is kept."""
+
+    def fail(*_: Any) -> None:
+        raise no_space(layout.verdict_path)
+
+    monkeypatch.setattr("imagenet_prep.stages.verify.save_verdict", fail)
+    verdict = verify(layout, make_engine("threads", 1), depth="quick")
+    note = f"the findings were not kept: no space left while writing {layout.verdict_path}"
+    assert verdict.notes[-1] == note
+
+
+@pytest.mark.parametrize(
+    ("place", "following"),
+    [
+        ("/data/set", "ls -la /data/set"),
+        ("s3://bucket/set", "imagenet-prep status s3://bucket/set"),
+    ],
+)
+def test_an_inaccessible_folder_has_a_command_that_fits(place: str, following: str) -> None:
+    """ls shows who owns a folder here, and knows no object store."""
+    reason = InputError("it can't be read", "denied", "check the credentials")
+    status = unknown(reason, locate(place))
+    assert status.following == following
+    assert ("credentials" in status.stages[0].detail) == place.startswith("s3:")
 
 
 def test_a_missing_shard_of_one_record(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def _count_fault(manifest: Manifest, split: str, published_images: int | None) -
     image_count = sum(images_per_shard)
     bounds = order.bounds(image_count, totals.shards)
     if [stop - start for start, stop in pairwise(bounds)] != images_per_shard:
-        return f"its records per {split} shard are not those of the partition"
+        return f"its {split} shards have other numbers of records than convert gives them"
     source = manifest.sources.get(split)
     if not isinstance(source, dict) or source.get("images") != image_count:
         return (
@@ -107,7 +107,7 @@ def _count_fault(manifest: Manifest, split: str, published_images: int | None) -
         )
     expected = image_count if published_images is None else published_images
     if totals.expected != expected:
-        return f"it expects {totals.expected:,} {split} images, and not {expected:,}"
+        return f"it expects {totals.expected:,} {split} images instead of {expected:,}"
     return ""
 
 

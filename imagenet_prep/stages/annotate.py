@@ -38,9 +38,9 @@ _BATCH = 256
 
 _EXAMPLES = {
     facts.TRAIN: "n01440764/n01440764_10026.xml",
-    facts.VALIDATION: "val/ILSVRC2012_val_00000001.xml",
+    facts.VALIDATION: "ILSVRC2012_val_00000001.xml",
 }
-"""A file of each split's annotations, with its folder."""
+"""A file of each split's annotations, as the last part of its path."""
 
 
 class BoxTotals(Struct, frozen=True):
