@@ -32,7 +32,7 @@ _raw_folder = PathOrUrl(path_type=Path, file_okay=False, exists=True)
 _depths = OneOf(["quick", "full", "decode"])
 
 any_place = PathOrUrl(path_type=Path)
-existing = LocalPath(path_type=Path, exists=True)
+local_place = LocalPath(path_type=Path)
 existing_file = LocalPath(path_type=Path, exists=True, dir_okay=False)
 
 data_dir = click.argument("data_dir", type=_folder)

@@ -92,7 +92,9 @@ def kind_of(path: AnyPath) -> Literal["file", "folder", "other", "nothing"]:
 
 
 def absence_of(path: AnyPath) -> str:
-    """The problem of a path where a file or folder was expected: none, or another kind of file."""
+    """The problem of a path where a folder, or a file too, was expected."""
+    if path.is_file():
+        return f"{path} is a file"
     if path.exists():
         return f"{path} is neither a file nor a folder"
     local = local_or_none(path)
@@ -103,7 +105,7 @@ def absence_of(path: AnyPath) -> str:
 IN_WORDS = {
     "file": "a file",
     "folder": "a folder",
-    "other": "no plain file",
+    "other": "a pipe, a socket or a device",
     "nothing": "a broken link",
 }
 """What ``kind_of`` says about a path that is listed in its folder, for messages."""

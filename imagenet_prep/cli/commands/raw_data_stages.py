@@ -170,7 +170,7 @@ def untar(
 @o.data_dir
 @o.raw
 @click.option(
-    "--boxes", type=o.existing, help="Annotations: a .tar.gz, or a folder of <wnid>/*.xml."
+    "--boxes", type=o.local_place, help="Annotations: a .tar.gz, or a folder of <wnid>/*.xml."
 )
 @click.option(
     "--validation-boxes",
