@@ -434,8 +434,8 @@ def make_link(path: Path) -> None:
 NO_ANNOTATIONS: dict[str, tuple[Callable[[Path], object], str, int]] = {
     "nothing": (lambda path: None, "does not exist", 2),
     "a broken link": (make_link, "is a broken link", 2),
-    "a pipe": (os.mkfifo, "is not a plain file", 4),
-    "a device": (lambda path: path.symlink_to("/dev/zero"), "is not a plain file", 4),
+    "a pipe": (os.mkfifo, "is neither a file nor a folder", 2),
+    "a device": (lambda path: path.symlink_to("/dev/zero"), "is neither a file nor a folder", 2),
     "a link to itself": (lambda path: path.symlink_to(path), "can't be read", 4),
 }
 
@@ -455,7 +455,11 @@ def test_boxes_that_are_neither_a_file_nor_a_folder_are_named_as_they_are(
 
 @pytest.mark.parametrize(
     ("make_path", "finding"),
-    [(os.mkfifo, "no plain file"), (Path.mkdir, "a folder"), (make_link, "a broken link")],
+    [
+        (os.mkfifo, "a pipe, a socket or a device"),
+        (Path.mkdir, "a folder"),
+        (make_link, "a broken link"),
+    ],
     ids=["pipe", "folder", "link"],
 )
 def test_what_is_no_file_in_place_of_the_archive_is_named(

@@ -110,7 +110,7 @@ def test_a_hint_is_no_part_of_what_is_wrong() -> None:
 
 def test_a_worker_that_dies_is_no_fault_of_the_disk() -> None:
     """The remedy is that of the error."""
-    problem = failed_check("train-00000-of-00003", died("killed by SIGKILL"))
+    problem = failed_check("train-00000-of-00003", died("killed by SIGKILL", "try fewer --workers"))
     assert problem.remedy == "try fewer --workers, then verify again"
     assert "--workers" not in problem.detail
 
