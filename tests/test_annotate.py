@@ -416,6 +416,22 @@ def test_missing_input_is_said(layout: Layout, tmp_path: Path) -> None:
     assert "no annotations" in refused(layout, tmp_path).what
 
 
+def test_an_annotation_in_no_class_folder_needs_another_name(
+    layout: Layout, tmp_path: Path
+) -> None:
+    """It may be good: only one that can't be read requires no action."""
+    flat = tmp_path / "flat"
+    flat.mkdir()
+    (flat / f"{WNID}_1.xml").write_bytes(xml())
+    (flat / WNID).mkdir()
+    (flat / WNID / f"{WNID}_2.xml").write_bytes(b"no XML")
+    problems = {each.subject: each.remedy for each in train(layout, flat).problems}
+    assert problems.keys() == {f"flat/{WNID}_1.xml", f"{WNID}/{WNID}_2.xml"}
+    renaming = "to get its boxes, give it such a name and run annotate again"
+    assert problems[f"flat/{WNID}_1.xml"] == renaming
+    assert problems[f"{WNID}/{WNID}_2.xml"].startswith("no action needed")
+
+
 def test_the_example_of_an_annotation_is_of_its_split(layout: Layout) -> None:
     """Annotations of validation are in no class folder."""
     write_archive(layout, gzip.compress(pack(FILES)))

@@ -161,6 +161,18 @@ def test_a_missing_shard_of_one_record(tmp_path: Path) -> None:
     assert problem.detail == f"it is missing: 1 record in {shard.size} bytes"
 
 
+def test_one_file_alone_is_renamed_to_a_missing_shard(layout: Layout) -> None:
+    """Two copies of it: to rename both would lose one of them."""
+    shard = layout.shard_path("train-00000-of-00003")
+    content = shard.read_bytes()
+    shard.unlink()
+    for name in ("train-00000-of-00003.bak", "train-00000-of-00003.old"):
+        layout.shard_path(name).write_bytes(content)
+    stray = [problem for problem in look(layout).problems if problem.kind == "stray-file"]
+    remedies = [problem.remedy.partition(" ")[0] for problem in stray]
+    assert remedies == ["rename", "move"]
+
+
 def test_shards_of_a_split_that_the_set_lacks(layout: Layout) -> None:
     """One shard is skipped, and then two: the note fits both."""
     layout.shard_path("test-00000-of-00002").touch()

@@ -124,7 +124,8 @@ def check_names(inventory: Inventory) -> list[Problem]:
     by_size = {inventory.infos[name].size: name for name in missing if name in inventory.infos}
     for name, size in inventory.sizes.items():
         if name not in expected:
-            problems.append(_stray(name, by_size.get(size), inventory))
+            twin = by_size.pop(size, None)  # one file alone can be renamed to it
+            problems.append(_stray(name, twin, inventory))
     return problems + _orphans(inventory.state)
 
 
