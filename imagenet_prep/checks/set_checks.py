@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from imagenet_prep.checks.checked_dataset import Published
 from imagenet_prep.checks.inventory import Inventory
-from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, remedy_own
+from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, index_fault, remedy_at, remedy_own
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.plan_differences import differences
 from imagenet_prep.escaping import mention
@@ -18,7 +18,9 @@ from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.state.set_state import RESUME, SetState
+from imagenet_prep.storage.files import IN_WORDS, kind_of
 from imagenet_prep.storage.layout import Layout, shard_name, split_of
+from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.text import listed, number_of
 
 REMEDY_SETTINGS = Hint(
@@ -138,7 +140,9 @@ def _missing(name: str, inventory: Inventory) -> Problem:
         content, remedy = "it has not been made yet", RESUME
     else:
         content, remedy = f"a part of {inventory.dataset}", REMEDY_FOREIGN
-    detail = f"it is missing: {content}"
+    local = local_or_none(inventory.state.layout.shard_path(name))
+    is_link = local is not None and local.is_symlink()
+    detail = f"it is {'a broken link' if is_link else 'missing'}: {content}"
     return Problem(ProblemKind.MISSING_SHARD, name, detail, remedy, expected=content)
 
 
@@ -193,18 +197,26 @@ def check_sizes(inventory: Inventory, layout: Layout) -> list[Problem]:
                 problems.append(empty)
             continue
         if size != info.size:
-            problems.append(
-                Problem(
-                    ProblemKind.WRONG_SIZE,
-                    name,
-                    f"expected {info.size} bytes, got {size}",
-                    remedy,
-                    expected=str(info.size),
-                    got=str(size),
-                )
-            )
+            problems.append(_wrong_size(layout.shard_path(name), info.size, size, remedy))
         for path in layout.index_paths(name):
-            if not path.is_file():
-                detail = f"its index file {path} is missing"
-                problems.append(Problem(ProblemKind.BAD_INDEX, name, detail, remedy))
+            fault = index_fault(path)
+            if fault:
+                problem_remedy = remedy_at(path, remedy)
+                problems.append(Problem(ProblemKind.BAD_INDEX, name, fault, problem_remedy))
     return problems
+
+
+def _wrong_size(path: AnyPath, expected: int, got: int, remedy: str) -> Problem:
+    """The problem of a shard of another size, or of something in its place that has no size."""
+    kind = kind_of(path)
+    if kind != "file":
+        detail = f"it is {IN_WORDS[kind]}"
+        return Problem(ProblemKind.UNREADABLE, path.name, detail, remedy_at(path, remedy))
+    return Problem(
+        ProblemKind.WRONG_SIZE,
+        path.name,
+        f"expected {expected} bytes, got {got}",
+        remedy,
+        expected=str(expected),
+        got=str(got),
+    )
