@@ -249,7 +249,7 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
             yield Finding(ProblemKind.BAD_INDEX, detail)
             return
         if not self._is_index_of(reading, index, has_names=is_named):
-            detail = f"its index is stale: {paths[0]} does not match the records of the shard"
+            detail = f"its index does not match its records: {paths[0]}, or the .list next to it"
             yield Finding(ProblemKind.BAD_INDEX, detail)
 
     def _is_index_of(self, reading: _ShardReading, index: Index, *, has_names: bool) -> bool:
