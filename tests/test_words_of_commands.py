@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from imagenet_prep.checks.set_difference import Difference, DifferingRecord, Spl
 from imagenet_prep.cli.commands import load_command, set_views
 from imagenet_prep.cli.log_file import why_not_log
 from imagenet_prep.cli.option_types import _fault
+from imagenet_prep.cli.place_checks import refuse_unwritable
 from imagenet_prep.cli.printing.difference_text import print_diff
 from imagenet_prep.cli.printing.raw_data_text import print_download
+from imagenet_prep.errors import WriteError
 from imagenet_prep.exports import FORMATS, load_format
 from imagenet_prep.stages.download import DownloadSummary
 from imagenet_prep.storage.layout import Layout
@@ -70,6 +73,19 @@ def test_a_file_that_is_not_replaced_is_described(places: Path, name: str, fault
 def test_a_log_that_is_not_written_is_described(places: Path, name: str, fault: str) -> None:
     """--log-file says what is in its place."""
     assert why_not_log(places / name) == fault.format(places)
+
+
+def test_a_disk_that_is_read_only_lacks_no_permission(small_disk: Path) -> None:
+    """--json and the page of report name the file system."""
+    words = ("mount", "-o", "remount,ro", small_disk)
+    if subprocess.run(words, capture_output=True).returncode:
+        pytest.skip("this machine can't mount it again")
+    fault = f"the file system of {small_disk} is read-only"
+    assert _fault(small_disk / "x.json", b"{") == fault
+    with pytest.raises(WriteError) as caught:
+        refuse_unwritable(small_disk / "imagenet-prep" / "report.html")
+    assert caught.value.detail == fault
+    assert caught.value.hint == "choose another place with --output"
 
 
 # stops --------------------------------------------------------------------------------------------
