@@ -477,7 +477,7 @@ class _Conversion(Struct, frozen=True):
         if self.share:
             return ConvertSummary(splits, tuple(problems), notes)
         for split in splits:
-            progress.note(f"{split.split}: Finished writing all {split.images} images in data set.")
+            progress.note(split.conclusion)
         return ConvertSummary(splits, tuple(problems), notes, layout.damaged_images_path)
 
     def _note_check(self) -> None:
