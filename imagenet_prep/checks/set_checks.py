@@ -24,7 +24,7 @@ from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.text import listed, number_of
 
 REMEDY_SETTINGS = Hint(
-    "run the same ", mention("convert"), " again, with the settings that you want and --overwrite"
+    "run ", mention("convert"), " again, with the settings that you want and --overwrite"
 )
 REMEDY_MANIFEST = Hint(
     "put back the manifest of this set, or move this one away and run the same ",

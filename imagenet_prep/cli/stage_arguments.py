@@ -23,7 +23,7 @@ def engine_of(params: Mapping[str, Any]) -> Engine:
     if name == "ray" and params.get("consume"):
         raise UsageError(
             "--consume with --engine ray",
-            "expected a local engine, which knows when shards are durable",
+            "expected --engine processes, which knows when shards are on the disk",
         )
     return make_engine(name, params["workers"])
 
