@@ -19,8 +19,11 @@ from imagenet_prep.cli.option_types import _fault
 from imagenet_prep.cli.place_checks import refuse_unwritable
 from imagenet_prep.cli.printing.difference_text import print_diff
 from imagenet_prep.cli.printing.raw_data_text import print_download
+from imagenet_prep.cli.stage_arguments import note_share
 from imagenet_prep.errors import WriteError
 from imagenet_prep.exports import FORMATS, load_format
+from imagenet_prep.model import Silent
+from imagenet_prep.shards.share import Share
 from imagenet_prep.stages.download import DownloadSummary
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import locate
@@ -134,6 +137,16 @@ def test_a_rank_checks_no_single_file(tmp_path: Path) -> None:
         f"error: --rank with the file {shard}",
         "expected --rank with a folder of shards",
     ]
+
+
+def test_a_rank_is_not_promised_shards() -> None:
+    """There may be fewer shards than ranks."""
+    progress = Silent()
+    note_share(Share(5, 6), progress)
+    words = (
+        "rank 5 of 6: shards 5, 11, 17, ..., as far as the set has them, counted over all splits"
+    )
+    assert progress.notes == [words]
 
 
 @pytest.mark.parametrize("name", ["merge", "repair", "status"])

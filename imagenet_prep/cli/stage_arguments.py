@@ -33,5 +33,7 @@ def note_share(share: Share | None, progress: Progress) -> Share | None:
     if share is not None:
         numbers = [share.rank + step * share.world for step in range(NOTED_SHARDS)]
         shards = ", ".join(map(str, numbers))
-        progress.note(f"{share}: shards {shards}, ... counted over all splits")
+        progress.note(
+            f"{share}: shards {shards}, ..., as far as the set has them, counted over all splits"
+        )
     return share
