@@ -416,6 +416,32 @@ def test_missing_input_is_said(layout: Layout, tmp_path: Path) -> None:
     assert "no annotations" in refused(layout, tmp_path).what
 
 
+def test_an_annotation_in_no_class_folder_needs_another_name(
+    layout: Layout, tmp_path: Path
+) -> None:
+    """It may be good: only one that can't be read requires no action."""
+    flat = tmp_path / "flat"
+    flat.mkdir()
+    (flat / f"{WNID}_1.xml").write_bytes(xml())
+    (flat / WNID).mkdir()
+    (flat / WNID / f"{WNID}_2.xml").write_bytes(b"no XML")
+    problems = {each.subject: each.remedy for each in train(layout, flat).problems}
+    assert problems.keys() == {f"flat/{WNID}_1.xml", f"{WNID}/{WNID}_2.xml"}
+    renaming = "to get its boxes, give it such a name and run annotate again"
+    assert problems[f"flat/{WNID}_1.xml"] == renaming
+    assert problems[f"{WNID}/{WNID}_2.xml"].startswith("no action needed")
+
+
+def test_the_example_of_an_annotation_is_of_its_split(layout: Layout) -> None:
+    """Annotations of validation are in no class folder."""
+    write_archive(layout, gzip.compress(pack(FILES)))
+    path = layout.archive_path(ARCHIVES["validation-boxes"])
+    path.write_bytes(gzip.compress(pack([])))
+    with pytest.raises(InputError, match="holds no annotations") as caught:
+        annotate(layout, ThreadEngine(1), validation=True)
+    assert caught.value.detail == "expected files such as ILSVRC2012_val_00000001.xml"
+
+
 def make_link(path: Path) -> None:
     """A link to nothing."""
     path.symlink_to("nowhere")
@@ -424,8 +450,8 @@ def make_link(path: Path) -> None:
 NO_ANNOTATIONS: dict[str, tuple[Callable[[Path], object], str, int]] = {
     "nothing": (lambda path: None, "does not exist", 2),
     "a broken link": (make_link, "is a broken link", 2),
-    "a pipe": (os.mkfifo, "is not a plain file", 4),
-    "a device": (lambda path: path.symlink_to("/dev/zero"), "is not a plain file", 4),
+    "a pipe": (os.mkfifo, "is neither a file nor a folder", 2),
+    "a device": (lambda path: path.symlink_to("/dev/zero"), "is neither a file nor a folder", 2),
     "a link to itself": (lambda path: path.symlink_to(path), "can't be read", 4),
 }
 
@@ -445,7 +471,11 @@ def test_boxes_that_are_neither_a_file_nor_a_folder_are_named_as_they_are(
 
 @pytest.mark.parametrize(
     ("make_path", "finding"),
-    [(os.mkfifo, "no plain file"), (Path.mkdir, "a folder"), (make_link, "a broken link")],
+    [
+        (os.mkfifo, "a pipe, a socket or a device"),
+        (Path.mkdir, "a folder"),
+        (make_link, "a broken link"),
+    ],
     ids=["pipe", "folder", "link"],
 )
 def test_what_is_no_file_in_place_of_the_archive_is_named(

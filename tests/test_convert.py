@@ -206,7 +206,12 @@ def test_a_bad_image_is_named_and_its_shard_alone_not_made(
     assert len(list(data_dir.glob("train-*"))) == 15
     assert len(list(data_dir.glob("validation-*"))) == 8
     # With the image set aside everything is made.
-    summary = convert(layout, make_engine("processes", 2), PART.replace(on_damaged="skip"))
+    skip = PART.replace(on_damaged="skip")
+    progress = Silent()
+    summary = convert(layout, make_engine("processes", 2), skip, progress=progress)
+    written = f"{len(made.of('train')) - 1} images"
+    assert f"train: Finished writing {written}, 1 set aside." in progress.notes
+    assert not any(note.startswith("train: Finished writing all") for note in progress.notes)
     assert [problem.subject for problem in summary.problems] == [image.filename]
     assert summary.splits[0].images == len(made.of("train")) - 1
     assert summary.splits[0].set_aside == 1

@@ -783,7 +783,7 @@ def test_the_command_says_what_it_made(tmp_path: Path, sound: Layout) -> None:
     """
     words = ("export", "folders", sound.output_dir, tmp_path / "out")
     shown = command(*words).stdout
-    assert "export: train: 300 images of 8 shards (101.3 kB), 8 shards exported now\n" in shown
+    assert "export: train: 300 records of 8 shards (101.3 kB), 8 shards exported now\n" in shown
     assert command(*words, "--quiet").stdout == ""
     command("export", "folders", tmp_path / "nowhere", tmp_path / "out", status=2)
     command("export", "webdataset", sound.output_dir, tmp_path / "out", status=4)

@@ -152,6 +152,17 @@ def test_only_the_wrong_option_is_named(
     assert caught.value.what == words
 
 
+@pytest.mark.parametrize(
+    ("count", "held"),
+    [(0, "no record"), (1, "only record 0"), (2, "2 records: 0 to 1")],
+)
+def test_a_record_beyond_the_last(tmp_path: Path, count: int, held: str) -> None:
+    """The error says which ones are there."""
+    with pytest.raises(UsageError) as caught:
+        next(show(write(tmp_path / "f", *[RECORD] * count), record=9))
+    assert caught.value.detail == f"it holds {held}"
+
+
 def test_sequence_as_lines(tmp_path: Path) -> None:
     """A SequenceExample is its context, then each feature list step by step, long ones cut."""
     example_, shown = show(write(tmp_path / "f", RECORD, SEQUENCE))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,14 @@ from imagenet_prep.checks.set_difference import Difference, DifferingRecord, Spl
 from imagenet_prep.cli.commands import load_command, set_views
 from imagenet_prep.cli.log_file import why_not_log
 from imagenet_prep.cli.option_types import _fault
+from imagenet_prep.cli.place_checks import refuse_unwritable
 from imagenet_prep.cli.printing.difference_text import print_diff
 from imagenet_prep.cli.printing.raw_data_text import print_download
+from imagenet_prep.cli.stage_arguments import note_share
+from imagenet_prep.errors import WriteError
 from imagenet_prep.exports import FORMATS, load_format
+from imagenet_prep.model import Silent
+from imagenet_prep.shards.share import Share
 from imagenet_prep.stages.download import DownloadSummary
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import locate
@@ -72,6 +78,19 @@ def test_a_log_that_is_not_written_is_described(places: Path, name: str, fault: 
     assert why_not_log(places / name) == fault.format(places)
 
 
+def test_a_disk_that_is_read_only_lacks_no_permission(small_disk: Path) -> None:
+    """--json and the page of report name the file system."""
+    words = ("mount", "-o", "remount,ro", small_disk)
+    if subprocess.run(words, capture_output=True).returncode:
+        pytest.skip("this machine can't mount it again")
+    fault = f"the file system of {small_disk} is read-only"
+    assert _fault(small_disk / "x.json", b"{") == fault
+    with pytest.raises(WriteError) as caught:
+        refuse_unwritable(small_disk / "imagenet-prep" / "report.html")
+    assert caught.value.detail == fault
+    assert caught.value.hint == "choose another place with --output"
+
+
 # stops --------------------------------------------------------------------------------------------
 
 
@@ -118,6 +137,16 @@ def test_a_rank_checks_no_single_file(tmp_path: Path) -> None:
         f"error: --rank with the file {shard}",
         "expected --rank with a folder of shards",
     ]
+
+
+def test_a_rank_is_not_promised_shards() -> None:
+    """There may be fewer shards than ranks."""
+    progress = Silent()
+    note_share(Share(5, 6), progress)
+    words = (
+        "rank 5 of 6: shards 5, 11, 17, ..., as far as the set has them, counted over all splits"
+    )
+    assert progress.notes == [words]
 
 
 @pytest.mark.parametrize("name", ["merge", "repair", "status"])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -14,12 +16,19 @@ from tiny_sets import made_plan, make_set, make_shard, record, save_manifest, sa
 from imagenet_prep.checks.checked_shards import failed_check, group
 from imagenet_prep.checks.departure import departure
 from imagenet_prep.checks.raw_check import _unreadable
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.engines import make_engine
 from imagenet_prep.engines.worker_faults import died
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import CommandLine
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Problem, ProblemKind
-from imagenet_prep.stages.verify import look
+from imagenet_prep.stages.status import unknown
+from imagenet_prep.stages.verify import look, verify
 from imagenet_prep.state.manifest import SplitTotals
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import locate
+from imagenet_prep.storage.refusals import no_space
 
 WRITTEN = list("abcdefgh")
 
@@ -105,9 +114,36 @@ def test_a_hint_is_no_part_of_what_is_wrong() -> None:
 
 def test_a_worker_that_dies_is_no_fault_of_the_disk() -> None:
     """The remedy is that of the error."""
-    problem = failed_check("train-00000-of-00003", died("killed by SIGKILL"))
+    problem = failed_check("train-00000-of-00003", died("killed by SIGKILL", "try fewer --workers"))
     assert problem.remedy == "try fewer --workers, then verify again"
     assert "--workers" not in problem.detail
+
+
+def test_a_full_disk_keeps_no_findings(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The note is about the findings, and does not say that everything is kept."""
+
+    def fail(*_: Any) -> None:
+        raise no_space(layout.verdict_path)
+
+    monkeypatch.setattr("imagenet_prep.stages.verify.save_verdict", fail)
+    verdict = verify(layout, make_engine("threads", 1), depth="quick")
+    note = f"the findings were not kept: no space left while writing {layout.verdict_path}"
+    assert verdict.notes[-1] == note
+
+
+@pytest.mark.parametrize(
+    ("place", "following"),
+    [
+        ("/data/set", "ls -la /data/set"),
+        ("s3://bucket/set", "imagenet-prep status s3://bucket/set"),
+    ],
+)
+def test_an_inaccessible_folder_has_a_command_that_fits(place: str, following: str) -> None:
+    """ls shows who owns a folder here, and knows no object store."""
+    reason = InputError("it can't be read", "denied", "check the credentials")
+    status = unknown(reason, locate(place))
+    assert status.following == following
+    assert ("credentials" in status.stages[0].detail) == place.startswith("s3:")
 
 
 def test_a_missing_shard_of_one_record(tmp_path: Path) -> None:
@@ -127,6 +163,55 @@ def test_a_missing_shard_of_one_record(tmp_path: Path) -> None:
     missing = [problem for problem in look(layout).problems if problem.subject == name]
     (problem,) = missing
     assert problem.detail == f"it is missing: 1 record in {shard.size} bytes"
+
+
+SHARD = "train-00004-of-00008"
+HARMS: dict[str, Callable[[Path], object]] = {
+    "a folder": Path.mkdir,
+    "a pipe, a socket or a device": os.mkfifo,
+    "a broken link": lambda path: path.symlink_to("nowhere"),
+    "missing": lambda path: None,
+}
+
+
+@pytest.mark.parametrize("depth", ["quick", "full"])
+@pytest.mark.parametrize("place", ["shard", "index", "list"])
+@pytest.mark.parametrize("state", HARMS)
+def test_what_is_in_the_place_of_a_file_is_named_and_can_be_repaired(
+    state: str, place: str, depth: Any, sound: Layout, tmp_path: Path, made_tiny: MadeSet
+) -> None:
+    """No file has 4,096 bytes there, none is missing that exists, and the remedy works as told."""
+    layout = Layout(Path(shutil.copytree(sound.data_dir, tmp_path / "data")))
+    index_path, list_path = layout.index_paths(SHARD)
+    path = Path(str({"shard": layout.shard_path(SHARD), "index": index_path}.get(place, list_path)))
+    path.unlink()
+    HARMS[state](path)
+    (problem,) = verify(layout, make_engine("threads", 1), depth=depth).problems
+    assert problem.subject == SHARD
+    if place != "shard":
+        assert problem.detail == f"its index file {path} is {state}"
+    elif depth == "quick" or "link" in state or state == "missing":
+        assert problem.detail.startswith(f"it is {state}")
+    if state == "a folder":
+        assert problem.remedy.startswith("move the folder away, then make it again: ")
+        path.rmdir()
+    assert isinstance(problem.remedy, Hint)
+    repair = problem.remedy.parts[-1]
+    assert isinstance(repair, CommandLine)
+    command_here(*repair.words[1:])
+    assert verify(layout, make_engine("threads", 1)).problems == ()
+
+
+def test_one_file_alone_is_renamed_to_a_missing_shard(layout: Layout) -> None:
+    """Two copies of it: to rename both would lose one of them."""
+    shard = layout.shard_path("train-00000-of-00003")
+    content = shard.read_bytes()
+    shard.unlink()
+    for name in ("train-00000-of-00003.bak", "train-00000-of-00003.old"):
+        layout.shard_path(name).write_bytes(content)
+    stray = [problem for problem in look(layout).problems if problem.kind == "stray-file"]
+    remedies = [problem.remedy.partition(" ")[0] for problem in stray]
+    assert remedies == ["rename", "move"]
 
 
 def test_shards_of_a_split_that_the_set_lacks(layout: Layout) -> None:

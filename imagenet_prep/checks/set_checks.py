@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from imagenet_prep.checks.checked_dataset import Published
 from imagenet_prep.checks.inventory import Inventory
-from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, remedy_own
+from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, index_fault, remedy_at, remedy_own
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.plan_differences import differences
 from imagenet_prep.escaping import mention
@@ -18,11 +18,13 @@ from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.state.set_state import RESUME, SetState
+from imagenet_prep.storage.files import IN_WORDS, kind_of
 from imagenet_prep.storage.layout import Layout, shard_name, split_of
+from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.text import listed, number_of
 
 REMEDY_SETTINGS = Hint(
-    "run the same ", mention("convert"), " again, with the settings that you want and --overwrite"
+    "run ", mention("convert"), " again, with the settings that you want and --overwrite"
 )
 REMEDY_MANIFEST = Hint(
     "put back the manifest of this set, or move this one away and run the same ",
@@ -98,7 +100,7 @@ def _count_fault(manifest: Manifest, split: str, published_images: int | None) -
     image_count = sum(images_per_shard)
     bounds = order.bounds(image_count, totals.shards)
     if [stop - start for start, stop in pairwise(bounds)] != images_per_shard:
-        return f"its records per {split} shard are not those of the partition"
+        return f"its {split} shards have other numbers of records than convert gives them"
     source = manifest.sources.get(split)
     if not isinstance(source, dict) or source.get("images") != image_count:
         return (
@@ -107,7 +109,7 @@ def _count_fault(manifest: Manifest, split: str, published_images: int | None) -
         )
     expected = image_count if published_images is None else published_images
     if totals.expected != expected:
-        return f"it expects {totals.expected:,} {split} images, and not {expected:,}"
+        return f"it expects {totals.expected:,} {split} images instead of {expected:,}"
     return ""
 
 
@@ -124,7 +126,8 @@ def check_names(inventory: Inventory) -> list[Problem]:
     by_size = {inventory.infos[name].size: name for name in missing if name in inventory.infos}
     for name, size in inventory.sizes.items():
         if name not in expected:
-            problems.append(_stray(name, by_size.get(size), inventory))
+            twin = by_size.pop(size, None)  # one file alone can be renamed to it
+            problems.append(_stray(name, twin, inventory))
     return problems + _orphans(inventory.state)
 
 
@@ -137,7 +140,9 @@ def _missing(name: str, inventory: Inventory) -> Problem:
         content, remedy = "it has not been made yet", RESUME
     else:
         content, remedy = f"a part of {inventory.dataset}", REMEDY_FOREIGN
-    detail = f"it is missing: {content}"
+    local = local_or_none(inventory.state.layout.shard_path(name))
+    is_link = local is not None and local.is_symlink()
+    detail = f"it is {'a broken link' if is_link else 'missing'}: {content}"
     return Problem(ProblemKind.MISSING_SHARD, name, detail, remedy, expected=content)
 
 
@@ -192,18 +197,26 @@ def check_sizes(inventory: Inventory, layout: Layout) -> list[Problem]:
                 problems.append(empty)
             continue
         if size != info.size:
-            problems.append(
-                Problem(
-                    ProblemKind.WRONG_SIZE,
-                    name,
-                    f"expected {info.size} bytes, got {size}",
-                    remedy,
-                    expected=str(info.size),
-                    got=str(size),
-                )
-            )
+            problems.append(_wrong_size(layout.shard_path(name), info.size, size, remedy))
         for path in layout.index_paths(name):
-            if not path.is_file():
-                detail = f"its index file {path} is missing"
-                problems.append(Problem(ProblemKind.BAD_INDEX, name, detail, remedy))
+            fault = index_fault(path)
+            if fault:
+                problem_remedy = remedy_at(path, remedy)
+                problems.append(Problem(ProblemKind.BAD_INDEX, name, fault, problem_remedy))
     return problems
+
+
+def _wrong_size(path: AnyPath, expected: int, got: int, remedy: str) -> Problem:
+    """The problem of a shard of another size, or of something in its place that has no size."""
+    kind = kind_of(path)
+    if kind != "file":
+        detail = f"it is {IN_WORDS[kind]}"
+        return Problem(ProblemKind.UNREADABLE, path.name, detail, remedy_at(path, remedy))
+    return Problem(
+        ProblemKind.WRONG_SIZE,
+        path.name,
+        f"expected {expected} bytes, got {got}",
+        remedy,
+        expected=str(expected),
+        got=str(got),
+    )

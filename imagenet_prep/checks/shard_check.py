@@ -19,8 +19,9 @@ from imagenet_prep.model import Portable, Problem, ProblemKind, ShardInfo
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.state.indexes import read_index, read_written
 from imagenet_prep.state.set_state import SetState
+from imagenet_prep.storage.files import IN_WORDS, kind_of
 from imagenet_prep.storage.layout import Layout, split_of
-from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.compression import Compression, CompressionError
 from imagenet_prep.tfrecord.framing import OVERHEAD, Framed, FramingError, Index, LengthError, View
@@ -34,6 +35,8 @@ REMEDY_TAKEN = (
 )
 """For images that were not decoded when their shard was made."""
 
+_REMOVE = "remove it and run the same "
+
 _HASHED = 1 << 20
 
 
@@ -45,10 +48,30 @@ def remedy_own(state: SetState) -> str:
     before the conversion has finished, repair can't be used.
     """
     if not state.covers_plan:
-        return Hint("remove it and run the same ", mention("convert"), " again")
+        return Hint(_REMOVE, mention("convert"), " again")
     layout = state.layout
     elsewhere = layout.elsewhere(state.records.raw_dir)
     return Hint("make it again: ", command("repair", layout.data_dir, elsewhere))
+
+
+def remedy_at(path: AnyPath, remedy: str) -> str:
+    """The remedy for a file of a set; a folder in its place is moved away first: nothing replaces
+    it.
+    """
+    if remedy.startswith(_REMOVE) or not path.is_dir():
+        return remedy
+    return Hint("move the folder away, then ", remedy)
+
+
+def index_fault(path: AnyPath) -> str:
+    """Why there is no index file at a path: "" if there is a plain file."""
+    kind = kind_of(path)
+    if kind == "file":
+        return ""
+    local = local_or_none(path)
+    is_link = local is not None and local.is_symlink()
+    state = "missing" if kind == "nothing" and not is_link else IN_WORDS[kind]
+    return f"its index file {path} is {state}"
 
 
 class Listing(Struct, frozen=True):
@@ -154,6 +177,7 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
         except OSError as error:
             reason = error.strerror or str(error)
         reading = _ShardReading(name, self._findings(name), self)
+        reading.findings.remedy = remedy_at(path, reading.findings.remedy)
         reading.findings.add(Finding(ProblemKind.UNREADABLE, f"it can't be read: {reason}"))
         return reading.report()
 
@@ -210,10 +234,12 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
     def _check_index(self, reading: _ShardReading, info: ShardInfo) -> Iterator[Finding]:
         """Compare the index of a shard whose records are intact."""
         paths = self.layout.index_paths(reading.name)
-        missing_path = next((path for path in paths if not path.exists()), None)
-        if missing_path is not None:
-            yield Finding(ProblemKind.BAD_INDEX, f"its index file {missing_path} is missing")
-            return
+        for path in paths:
+            fault = index_fault(path)
+            if fault:
+                reading.findings.remedy = remedy_at(path, reading.findings.remedy)
+                yield Finding(ProblemKind.BAD_INDEX, fault)
+                return
         is_named = all(reading.index.names) and not reading.findings  # damage is reported once
         if is_named and reading.has_index(*paths):
             return
@@ -223,7 +249,7 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
             yield Finding(ProblemKind.BAD_INDEX, detail)
             return
         if not self._is_index_of(reading, index, has_names=is_named):
-            detail = f"its index is stale: {paths[0]} does not match the records of the shard"
+            detail = f"its index does not match its records: {paths[0]}, or the .list next to it"
             yield Finding(ProblemKind.BAD_INDEX, detail)
 
     def _is_index_of(self, reading: _ShardReading, index: Index, *, has_names: bool) -> bool:

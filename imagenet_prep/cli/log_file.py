@@ -63,7 +63,7 @@ class Log:
                 self._has_failed = True
                 reason = error.strerror or str(error)
                 self._complain(
-                    f"warning: the log {self._path} can't be written: {reason}; the work goes on"
+                    f"warning: the log {self._path} can't be written: {reason}; the work continues"
                 )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from imagenet_prep.cli.log_file import Log, why_not_log
-from imagenet_prep.cli.place_checks import folder_fault
+from imagenet_prep.cli.place_checks import folder_fault, write_fault
 from imagenet_prep.cli.terminal import complain
 from imagenet_prep.storage.files import IN_WORDS, kind_of
 from imagenet_prep.storage.layout import STATE_NAME
@@ -89,8 +89,8 @@ def _fault(path: Path, beginning: bytes | None) -> str:
             return fault
         if path.is_dir():
             return "it is a folder"
-        if not os.access(path.parent, os.W_OK | os.X_OK):
-            return f"no permission to write in the folder {path.parent}"
+        if fault := write_fault(path.parent):
+            return fault
         if beginning is not None and os.path.lexists(path):
             return _fault_of_existing(path, beginning)
         return ""

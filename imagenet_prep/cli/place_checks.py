@@ -30,6 +30,15 @@ def folder_fault(folder: Path) -> str:
     return f"{folder} is {IN_WORDS[kind_of(folder)]}, not a folder"
 
 
+def write_fault(folder: Path) -> str:
+    """Why no file can be written in a folder; "" if one can."""
+    if os.access(folder, os.W_OK | os.X_OK):
+        return ""
+    if os.statvfs(folder).f_flag & os.ST_RDONLY:
+        return f"the file system of {folder} is read-only"
+    return f"no permission to write in the folder {folder}"
+
+
 def refuse_missing_data(folder: AnyPath) -> None:
     """Refuse a mistyped folder. The stages check folders in object stores."""
     if local_or_none(folder) is not None:
@@ -48,9 +57,7 @@ def refuse_unwritable(page: AnyPath) -> None:
     if local is None:
         return
     folder = next(parent for parent in local.parents if parent.is_dir())
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise WriteError(
-            f"the page {page} can't be written",
-            f"expected permission to write in {folder}",
-            "get that permission, or choose another place with --output",
-        )
+    fault = write_fault(folder)
+    if fault:
+        hint = "choose another place with --output"
+        raise WriteError(f"the page {page} can't be written", fault, hint)

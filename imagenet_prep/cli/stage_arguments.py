@@ -23,7 +23,7 @@ def engine_of(params: Mapping[str, Any]) -> Engine:
     if name == "ray" and params.get("consume"):
         raise UsageError(
             "--consume with --engine ray",
-            "expected a local engine, which knows when shards are durable",
+            "expected --engine processes, which knows when shards are on the disk",
         )
     return make_engine(name, params["workers"])
 
@@ -33,5 +33,7 @@ def note_share(share: Share | None, progress: Progress) -> Share | None:
     if share is not None:
         numbers = [share.rank + step * share.world for step in range(NOTED_SHARDS)]
         shards = ", ".join(map(str, numbers))
-        progress.note(f"{share}: shards {shards}, ... counted over all splits")
+        progress.note(
+            f"{share}: shards {shards}, ..., as far as the set has them, counted over all splits"
+        )
     return share

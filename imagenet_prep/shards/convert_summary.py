@@ -39,6 +39,16 @@ class SplitSummary(Struct, frozen=True):
         """The number of images that were turned upright."""
         return count_changes(self.repairs)[TURNED]
 
+    @property
+    def conclusion(self) -> str:
+        """The last line about the split: that of the scripts of 2016 if no image was set aside."""
+        images = number_of(self.images, "image")
+        if self.set_aside:
+            return f"{self.split}: Finished writing {images}, {self.set_aside:,} set aside."
+        if self.images == 1:
+            return f"{self.split}: Finished writing {images}."
+        return f"{self.split}: Finished writing all {images} in data set."
+
 
 class ConvertSummary(Struct, frozen=True):
     """The result of a conversion.

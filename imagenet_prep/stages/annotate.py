@@ -39,9 +39,9 @@ _BATCH = 256
 
 _EXAMPLES = {
     facts.TRAIN: "n01440764/n01440764_10026.xml",
-    facts.VALIDATION: "val/ILSVRC2012_val_00000001.xml",
+    facts.VALIDATION: "ILSVRC2012_val_00000001.xml",
 }
-"""A file of each split's annotations, with its folder."""
+"""A file of each split's annotations, as the last part of its path."""
 
 
 class BoxTotals(Struct, frozen=True):
@@ -288,32 +288,35 @@ _usable = re.compile(r"[^.,\x00-\x1f\x7f\ud800-\udfff][^,\x00-\x1f\x7f\ud800-\ud
 """Whether a name isn't hidden and fits in the CSV: no comma, no control character, UTF-8."""
 
 
+_EXPECTED = "expected "
+"""The first word about a file that has a wrong name; others are about its content."""
+
+
 def _wnid_of(split: str, folder: str, name: str) -> str:
     """The class of an annotation's folder; for validation, the class of its image."""
     if split == facts.TRAIN:
         if not facts.is_wnid(folder):
             raise AnnotationFault(
-                "expected it in the folder of a class, like n01440764/n01440764_1.xml"
+                f"{_EXPECTED}it in the folder of a class, like n01440764/n01440764_1.xml"
             )
         if not _usable(name):
             raise AnnotationFault(
-                f"expected a name like {folder}_1.xml: not hidden, UTF-8, no comma, "
+                f"{_EXPECTED}a name like {folder}_1.xml: not hidden, UTF-8, no comma, "
                 "no control character"
             )
         return folder
     number = facts.validation_number(f"{name}.JPEG")
     if number is None:
-        raise AnnotationFault("expected a name like ILSVRC2012_val_00000001.xml")
+        raise AnnotationFault(f"{_EXPECTED}a name like ILSVRC2012_val_00000001.xml")
     return facts.validation_wnids()[number - 1]
 
 
 def _problem(subject: str, detail: str) -> Problem:
-    return Problem(
-        ProblemKind.BAD_ANNOTATION,
-        subject,
-        detail,
-        "no action needed; its image has no boxes, as in 2016",
-    )
+    """The problem of an annotation; one that was read by its wrong name can be renamed."""
+    remedy = "no action needed; its image has no boxes, as in 2016"
+    if detail.startswith(_EXPECTED):
+        remedy = "to get its boxes, give it such a name and run annotate again"
+    return Problem(ProblemKind.BAD_ANNOTATION, subject, detail, remedy)
 
 
 # the state of an earlier run ----------------------------------------------------------------------

@@ -163,7 +163,8 @@ class _Conversion(Struct, frozen=True):
         refuse_other_set(records, dataset)
         plan_on_disk = records.plan
         if plan_on_disk is None and layout.plan_path.is_file():
-            progress.note(f"warning: {layout.plan_path} is damaged: the raw data is listed again")
+            reason = f"{layout.plan_path} can't be understood"
+            progress.note(f"warning: {reason}: the raw data is listed again")
         with remembering(layout.raw_dir):
             planned_again = _plan_again(records, dataset, options, share, progress)
             planned = planned_again or dataset.plan(records, engine, options, progress)
@@ -476,7 +477,7 @@ class _Conversion(Struct, frozen=True):
         if self.share:
             return ConvertSummary(splits, tuple(problems), notes)
         for split in splits:
-            progress.note(f"{split.split}: Finished writing all {split.images} images in data set.")
+            progress.note(split.conclusion)
         return ConvertSummary(splits, tuple(problems), notes, layout.damaged_images_path)
 
     def _note_check(self) -> None:

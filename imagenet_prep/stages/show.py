@@ -141,10 +141,12 @@ def _shown_by_number(path: AnyPath, number: int) -> Iterator[ShownRecord]:
             yield _shown(shard.sound(framed))
             return
         count += 1
-    numbers = f"0 to {count - 1}" if count else "none"
-    raise UsageError(
-        f"{path} has no record {number}", f"it holds {number_of(count, 'record')}: {numbers}"
-    )
+    held = "no record"
+    if count == 1:
+        held = "only record 0"
+    elif count:
+        held = f"{count:,} records: 0 to {count - 1}"
+    raise UsageError(f"{path} has no record {number}", f"it holds {held}")
 
 
 def _shown(record: Record) -> ShownRecord:

@@ -18,7 +18,7 @@ from imagenet_prep.model import StageStatus
 from imagenet_prep.registry import known_set
 from imagenet_prep.state.set_state import SetState, merge_command
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.storage.lock import find_holder
 from imagenet_prep.text import number_of
 
@@ -157,10 +157,17 @@ def _problems_in_words(verdict: Verdict, state: SetState) -> str:
 
 
 def unknown(reason: PrepError, folder: AnyPath) -> Status:
-    """The status of an inaccessible folder: the reason, and the command that shows its owner."""
-    sentence = ": ".join(str(part) for part in (reason.what, reason.detail) if part)
+    """The status of an inaccessible folder: the reason, and the command that shows its owner; for
+    an object store, the one that tries again.
+    """
+    is_local = local_or_none(folder) is not None
+    parts = [reason.what, reason.detail] if is_local else [reason.what, reason.detail, reason.hint]
+    sentence = ": ".join(str(part) for part in parts if part)
     stages = tuple(StageStatus(stage, "unknown", sentence) for stage in ("convert", "verify"))
-    return Status(stages, command_line(["ls", "-la", str(folder)]))
+    following = command("status", folder)
+    if is_local:
+        following = command_line(["ls", "-la", str(folder)])
+    return Status(stages, following)
 
 
 def _is_mendable(state: SetState) -> bool:

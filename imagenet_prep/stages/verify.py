@@ -452,6 +452,8 @@ def _keep(verdict: Verdict, layout: Layout, share: Share | None) -> list[str]:
         save_verdict(verdict, layout, share_name)
     except OSError as error:
         return [f"the findings were not kept in {path}: {error.strerror}"]
-    except (SpaceError, WriteError, InputError) as error:
+    except SpaceError as error:
+        return [f"the findings were not kept: {error.what}"]
+    except (WriteError, InputError) as error:
         return [f"the findings were not kept in {path}: {error.detail}"]
     return []

@@ -131,11 +131,11 @@ def print_export(summary: ExportSummary, quiet: bool) -> None:
     if quiet:
         return
     for split in summary.splits:
-        images = number_of(split.records, "image")
+        records = number_of(split.records, "record")
         shards = number_of(split.shards, "shard")
         size = size_text(split.size)
         made = number_of(split.made, "shard")
-        tell(f"export: {split.split}: {images} of {shards} ({size}), {made} exported now")
+        tell(f"export: {split.split}: {records} of {shards} ({size}), {made} exported now")
     if summary.left_out:
         damaged = number_of(summary.left_out, "damaged record")
         tell(f"  set aside: {damaged}; {summary.named_in} names each")

@@ -60,7 +60,7 @@ def _print_nature(verdict: Verdict) -> None:
         tell(records)
         order = f"order: {verdict.order}"
         if verdict.order == "unknown":
-            order += ": not all shards and file names can be read"
+            order += ": it requires every shard, and the file name of every record"
         tell(order)
     fingerprint = verdict.fingerprint or "none: not every shard can be read"
     tell(f"fingerprint: {fingerprint}")
