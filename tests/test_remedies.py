@@ -22,7 +22,7 @@ from imagenet_prep import ConvertOptions, DownloadOptions, Layout, convert, pipe
 from imagenet_prep.cli import cli
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.errors import AccessError, DataProblemsError, InputError, SpaceError
+from imagenet_prep.errors import AccessError, DataProblemsError, InputError, SpaceError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.kaggle import ZIP, KaggleZip
 from imagenet_prep.ilsvrc2012.raw_data import find_source
@@ -410,3 +410,6 @@ def test_empty_shards_are_said_to_come(tmp_path: Path, made_tiny: MadeSet) -> No
     progress = Silent()
     foresee(layout, ENGINE, PART.replace(train_shards=counts["train"]), progress=progress)
     assert not any("will be empty" in note for note in progress.notes)
+    with pytest.raises(UsageError, match="can't cut") as caught:
+        foresee(layout, ENGINE, PART.replace(validation_shards=2000), progress=Silent())
+    assert caught.value.hint == "set their number with --validation-shards"
