@@ -482,10 +482,10 @@ CSV = b"".join(LINE % f"{WNID}_{number}.JPEG".encode() for number in range(1, 4)
 TAR = pack(FILES)
 BOMB = bytes(9_000_000)
 HOSTILE_TARS = {
-    "checksum": (TAR[:1024] + b"\xff" + TAR[1025:], "unpacked, is damaged at byte 1,024"),
+    "checksum": (TAR[:1024] + b"\xff" + TAR[1025:], "is damaged at byte 1,024 of its tar"),
     "symbolic link": (
         pack([FILES[0], (member(FILES[1][0], tarfile.SYMTYPE, "/etc/passwd"), b"")]),
-        "unpacked, is damaged at byte 1,024",
+        "can't be read at byte 1,024 of its tar\n'n01440764/n01440764_2.xml' is a symbolic link",
     ),
     "a file twice": (pack(FILES[:1] * 2), f"holds {WNID}/{WNID}_1.xml twice"),
     "no annotations": (pack([]), "no annotations"),
@@ -589,7 +589,11 @@ def test_files_that_kill_every_worker_are_named(
 
     monkeypatch.setattr(stage, "parse_annotation", die_or_parse)
     path = write_archive(layout, gzip.compress(pack([FILES[0], (FILES[1][0], fatal), FILES[2]])))
-    for batch, where in ((1, FILES[1][0]), (3, f"{FILES[0][0]} or one of the 2 files after it")):
+    for batch, where in (
+        (1, FILES[1][0]),
+        (2, f"{FILES[0][0]} or the file after it"),
+        (3, f"{FILES[0][0]} or one of the 2 files after it"),
+    ):
         monkeypatch.setattr(stage, "_BATCH", batch)
         error = refused(layout, kind=DataProblemsError, engine=ProcessEngine(2))
         assert error.what.startswith(f"{path}, {where}: a worker died 3 times")

@@ -168,7 +168,7 @@ def test_another_image_of_the_same_length_is_noticed(
 # which one is taken -------------------------------------------------------------------------------
 
 
-END = "cut, or followed by other bytes"
+END = "cut, damaged at its end, or followed by other bytes"
 
 
 @pytest.mark.parametrize(("change", "what"), [("cut", END), ("longer", END), ("other", "damaged")])

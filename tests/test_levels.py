@@ -37,7 +37,10 @@ from imagenet_prep.ilsvrc2012.class_parts import WHOLE, Part, find_part
 from imagenet_prep.ilsvrc2012.completeness import Evidence, claim
 from imagenet_prep.ilsvrc2012.settings import ENTRY
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo, Silent
+from imagenet_prep.recipes.recipe_set import RecipeSet
+from imagenet_prep.recipes.set_totals import wrong_totals
 from imagenet_prep.stages.merge import merge
+from imagenet_prep.stages.verify_raw import verify_raw
 from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.state.set_state import SetState, StateKind
@@ -368,6 +371,30 @@ def test_a_recipe_is_complete_if_it_says_how_many_images_there_are(
     assert (verdict.problems, verdict.level) == ((), level)
     assert said in verdict.conclusion
     assert verdict.remarks == "skipped: 1"
+
+
+def test_one_record_is_one_record(tmp_path: Path) -> None:
+    """The words of a set of a single image, and of two with a damaged one."""
+    folder = tmp_path / "flowers/rose"
+    save(folder / "1.jpg", photographs.tiny(1))
+    text = "source: {folders: flowers}\nshards: 1\non_damaged: skip\n"
+    verdict = verify(made_by_recipe(tmp_path, text), ENGINE)
+    assert verdict.conclusion.startswith("as listed: the 1 listed record is in. ")
+    dataset = RecipeSet.read(tmp_path / "recipe.yaml")
+    raw_verdict = verify_raw(Layout(tmp_path / "out"), ENGINE, dataset=dataset)
+    assert raw_verdict.reason.startswith("the 1 image listed is sound. ")
+    save(folder / "2.jpg", b"\xff\xd8 no image")
+    shutil.rmtree(tmp_path / "out")
+    verdict = verify(made_by_recipe(tmp_path, text), ENGINE)
+    assert verdict.conclusion == "incomplete: 1 of 2 listed records is in."
+
+
+def test_a_wrong_total_has_its_noun() -> None:
+    """One class is no "classes"."""
+    totals = {"classes": 1, "images": 1}
+    (classes, images) = wrong_totals(totals, {"train": 2}, {"train": {0, 1}})
+    assert classes.detail == "expected 1 class, got 2"
+    assert images.detail == "expected 1 image, got 2"
 
 
 def test_what_was_set_aside_makes_a_set_incomplete(tmp_path: Path) -> None:

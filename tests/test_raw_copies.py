@@ -633,6 +633,9 @@ def test_the_faults_of_a_recipe_beyond_those_listed_are_counted(
     assert verdict.level == "damaged"
     assert len(verdict.problems) == 2
     assert verdict.problems[-1].detail == "2 more faults in this listing"
+    monkeypatch.setattr(obstacles, "MOST", 2)
+    verdict = verify_raw(Layout(tmp_path), ENGINE, dataset=read_dataset(recipe))
+    assert verdict.problems[-1].detail == "1 more fault in this listing"
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,9 @@ from imagenet_prep.fetch.session import Session, host_of
 from imagenet_prep.fetch.target import set_aside
 from imagenet_prep.fetch.transfer import Manner, fetch_span
 from imagenet_prep.ilsvrc2012.official_tars import ArchiveIndex, ClassTars, class_tars
+from imagenet_prep.sources.archive_faults import ArchiveFault
 from imagenet_prep.sources.slices import FileSlices
-from imagenet_prep.sources.tar_members import ArchiveFault, Sliceable, iter_members
+from imagenet_prep.sources.tar_members import Sliceable, iter_members
 from imagenet_prep.sources.zip_entries import check_end, iter_entries
 from imagenet_prep.storage.durable import make_folder
 from imagenet_prep.storage.layout import Layout

@@ -35,7 +35,7 @@ from imagenet_prep.ilsvrc2012.repacked import (
     unpack_command,
     unzip_command,
 )
-from imagenet_prep.sources.tars import compression_of, decompress_command
+from imagenet_prep.sources.compressed_tars import compression_of, decompress_command
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.files import IN_WORDS, kind_of, names_in, open_file, scan
 from imagenet_prep.storage.layout import STATE_NAME, Layout

@@ -27,7 +27,7 @@ from imagenet_prep.ilsvrc2012.box_search import BOX_ARCHIVES, BOX_FOLDERS, find_
 from imagenet_prep.ilsvrc2012.boxes import encode_boxes
 from imagenet_prep.model import Box, Done, Engine, Failed, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.sources.tar_members import REMEDY, WHOLE_COPY
-from imagenet_prep.storage.files import kind_of, load_json, save_bytes, save_json
+from imagenet_prep.storage.files import absence_of, kind_of, load_json, save_bytes, save_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_path, refuse_url
 from imagenet_prep.storage.lock import hold
@@ -36,6 +36,12 @@ RULES_VERSION = 2
 """Part of the fingerprint: increased when the same annotations would give another CSV."""
 
 _BATCH = 256
+
+_EXAMPLES = {
+    facts.TRAIN: "n01440764/n01440764_10026.xml",
+    facts.VALIDATION: "val/ILSVRC2012_val_00000001.xml",
+}
+"""A file of each split's annotations, with its folder."""
 
 
 class BoxTotals(Struct, frozen=True):
@@ -165,13 +171,10 @@ def _find_source(split: str, layout: Layout, boxes: Path | None) -> BoxFiles:
 
 def _source_at(boxes: Path) -> BoxFiles:
     """The annotations at a given path; it is refused if it is no archive and no folder."""
-    file_type = kind_of(boxes)
-    expected = "expected an archive of annotations or an unpacked folder of them"
-    if file_type == "nothing":
-        absence = "is a broken link" if boxes.is_symlink() else "does not exist"
-        raise UsageError(f"{boxes} {absence}", expected)
-    if file_type == "other":
-        raise InputError(f"{boxes} is not a plain file", expected)
+    if kind_of(boxes) in ("nothing", "other"):
+        raise UsageError(
+            absence_of(boxes), "expected an archive of annotations or an unpacked folder of them"
+        )
     return box_files_at(boxes)
 
 
@@ -199,7 +202,7 @@ def _read_all(source: BoxFiles, split: str, engine: Engine, progress: Progress) 
         is_official = source.path.name == facts.ARCHIVES[BOX_ARCHIVES[split]].filename
         raise InputError(
             f"{source.path} holds no annotations",
-            "expected files <wnid>/<image>.xml",
+            f"expected files such as {_EXAMPLES[split]}",
             REMEDY if is_official else WHOLE_COPY,
         )
     lines = b"".join(result.lines for result in results)
@@ -213,7 +216,9 @@ def _batch_error(failed: Failed[list[File]], source: BoxFiles) -> PrepError:
     (folder, name, _), *later_files = failed.task
     place = f"{source.path}, {folder}/{name}.xml"
     if later_files:
-        place += f" or one of the {len(later_files)} files after it"
+        count = len(later_files)
+        others = f"one of the {count} files" if count > 1 else "the file"
+        place += f" or {others} after it"
     error = named(failed.error, place)
     return error if isinstance(error, PrepError) else WorkerError(f"a bug in a worker: {error!r}")
 
