@@ -511,6 +511,8 @@ def test_a_part_is_one_where_that_is_allowed(split: str, copy: Path) -> None:
     verdict = look(copy, allow_incomplete=True)
     assert (verdict.level, verdict.problems) == ("part", ())
     assert verdict.reason.endswith("images, all sound. Missing: " + ABSENT[split])
+    reason = look(copy, "full", allow_incomplete=True).reason
+    assert reason.endswith("images, all with sound headers. Missing: " + ABSENT[split])
     path = next(copy.rglob("*.JPEG"))
     replace_file(path, path.read_bytes()[:-100])
     assert look(copy, allow_incomplete=True).level == "damaged"

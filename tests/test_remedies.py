@@ -87,6 +87,17 @@ def test_a_split_without_images(
         cli.main(words, standalone_mode=False)
 
 
+def test_a_raw_folder_that_was_named_is_not_asked_for_again(tmp_path: Path) -> None:
+    """Without --raw it may be named; with it, another one."""
+    with pytest.raises(InputError) as caught:
+        convert(Layout(tmp_path), ENGINE)
+    assert caught.value.hint.endswith("    (or name the folder with --raw)")
+    (tmp_path / "raw").mkdir()
+    with pytest.raises(InputError) as caught:
+        convert(Layout(tmp_path / "data", raw=tmp_path / "raw"), ENGINE)
+    assert caught.value.hint.endswith("    (or name another folder with --raw)")
+
+
 def test_an_archive_without_images_is_moved_and_not_described(tiny_data_dir: Path) -> None:
     """init describes folders only, so it is not advised; moved away, the archive is not read."""
     layout = Layout(tiny_data_dir)

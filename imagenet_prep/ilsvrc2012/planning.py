@@ -98,7 +98,7 @@ def plan(
 
 def _list_images(source: ImageSource, engine: Engine, progress: Progress, part: Part) -> Catalog:
     """The catalog of a split, of the classes of a part."""
-    progress.note(f"indexing {source.path}")
+    progress.note(f"indexing {source.files}")
     catalog = source.catalog(engine, progress)
     if part.is_whole:
         return catalog
