@@ -424,8 +424,8 @@ def make_link(path: Path) -> None:
 NO_ANNOTATIONS: dict[str, tuple[Callable[[Path], object], str, int]] = {
     "nothing": (lambda path: None, "does not exist", 2),
     "a broken link": (make_link, "is a broken link", 2),
-    "a pipe": (os.mkfifo, "is not a plain file", 4),
-    "a device": (lambda path: path.symlink_to("/dev/zero"), "is not a plain file", 4),
+    "a pipe": (os.mkfifo, "is neither a file nor a folder", 2),
+    "a device": (lambda path: path.symlink_to("/dev/zero"), "is neither a file nor a folder", 2),
     "a link to itself": (lambda path: path.symlink_to(path), "can't be read", 4),
 }
 
@@ -445,7 +445,11 @@ def test_boxes_that_are_neither_a_file_nor_a_folder_are_named_as_they_are(
 
 @pytest.mark.parametrize(
     ("make_path", "finding"),
-    [(os.mkfifo, "no plain file"), (Path.mkdir, "a folder"), (make_link, "a broken link")],
+    [
+        (os.mkfifo, "a pipe, a socket or a device"),
+        (Path.mkdir, "a folder"),
+        (make_link, "a broken link"),
+    ],
     ids=["pipe", "folder", "link"],
 )
 def test_what_is_no_file_in_place_of_the_archive_is_named(
@@ -534,8 +538,12 @@ def test_no_name_leads_out_of_data_dir(name: str, layout: Layout, tmp_path: Path
 
 @pytest.mark.parametrize(
     ("make", "said"),
-    [(os.mkfifo, "is not a plain file"), (lambda path: path.symlink_to(path), "can't be read")],
-    ids=["pipe", "link to itself"],
+    [
+        (os.mkfifo, "is not a plain file"),
+        (lambda path: path.symlink_to(path), "can't be read"),
+        (make_link, "is a broken link"),
+    ],
+    ids=["pipe", "link to itself", "broken link"],
 )
 def test_what_is_no_file_in_a_folder_is_exit_4(
     make: Callable[[Path], Any], said: str, tmp_path: Path

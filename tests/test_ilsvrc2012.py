@@ -218,7 +218,7 @@ def test_neither_list_nor_file_is_refused(tmp_path: Path) -> None:
         find_part(str(tmp_path))
     assert "move" not in refused.value.hint
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match="pipe is no plain file"):
+    with pytest.raises(InputError, match="pipe is a pipe, a socket or a device"):
         find_part(str(tmp_path / "pipe"))
     (tmp_path / "link").symlink_to("nowhere")
     with pytest.raises(UsageError, match="link is a broken link"):

@@ -65,7 +65,8 @@ class ConvertOptions(MakingOptions, frozen=True, kw_only=True, forbid_unknown_fi
         facts.SHARDS[facts.VALIDATION]
     )
     validation_boxes: Annotated[
-        bool, about("Give validation images boxes too (the original never did).", decides="set")
+        bool,
+        about("Give validation images boxes too (the scripts of 2016 gave none).", decides="set"),
     ] = False
     allow_incomplete: Annotated[
         bool, about("Convert an incomplete data set, and record that it is a part.", options=_BOTH)

@@ -325,7 +325,7 @@ def _not_float(values: list[Any]) -> tuple[str, str]:
             return f"it holds {type(value).__name__}: expected float", ""
     largest = max((number for number in values if abs(number) < math.inf), key=abs)
     return (
-        f"it holds {_shown(largest)}: expected at most 3.4e38, a float has 32 bits",
+        f"it holds {_shown(largest)}: expected -3.4e38 to 3.4e38, a float has 32 bits",
         "scale it, or write it as a text",
     )
 
