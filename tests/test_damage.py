@@ -286,7 +286,7 @@ def test_fingerprint(layout: Layout, tmp_path: Path, made_tiny: MadeSet) -> None
 
 
 def test_exchanged_shards_without_a_manifest(bare: Layout) -> None:
-    """The order of all other shards tells two exchanged ones."""
+    """The order of the other shards tells two exchanged ones."""
     one_path, other_path = bare.shard_path(SHARD), bare.shard_path(OTHER)
     aside = one_path.rename(bare.data_dir / "aside")
     other_path.rename(one_path)

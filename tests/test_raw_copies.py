@@ -456,7 +456,7 @@ def test_an_image_under_another_class_is_not_named_as_missing(copy: Path, whole:
     counts = Counter(image.wnid for image in whole.of("validation"))
     [(wnid, _)] = counts.most_common(1)
     moved, lost = images_of(copy, wnid, "val")[:2]
-    other = next(folder for folder in (copy / "val").iterdir() if folder.name != wnid)
+    other = next(folder for folder in existing(copy / "val", "*") if folder.name != wnid)
     moved.rename(other / moved.name)
     lost.unlink()
     problems = {problem.kind.value: problem for problem in look(copy, "quick").problems}
