@@ -79,7 +79,11 @@ BAD = [
     ("a.zip", PARQUET, "a zip archive"),
     ("a.zip", ZIP[:-1], "expected a whole zip archive: "),
     ("a.zip", ZIP + b"\0", "expected a whole zip archive: "),
-    ("a.zip", GOOD["commented.zip"][:-1], "it was truncated, its end is damaged, or other bytes follow"),
+    (
+        "a.zip",
+        GOOD["commented.zip"][:-1],
+        "it was truncated, its end is damaged, or other bytes follow",
+    ),
     ("a.zip", _changed(ZIP, (len(ZIP) - 12, len(ZIP) - 10)), "archive: this is one part of a zip"),
     ("a.zip", _zip(b"")[-22:], "a zip archive"),
     ("a.parquet", ZIP, "a parquet file"),
@@ -178,7 +182,9 @@ def test_what_changes_on_the_way_gets_no_name(
         os.utime(served, ns=(stat.st_mtime_ns, stat.st_mtime_ns))
 
     monkeypatch.setattr("imagenet_prep.stages.download.look_at", look_and_replace)
-    with pytest.raises(InputError, match=r"is not the expected file; .*kept .*corrupt-content") as caught:
+    with pytest.raises(
+        InputError, match=r"is not the expected file; .*kept .*corrupt-content"
+    ) as caught:
         download(
             layout,
             DownloadOptions(base_url=server.url, pace=PACE, check_digest=False),
