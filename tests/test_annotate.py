@@ -564,8 +564,12 @@ def test_no_name_leads_out_of_data_dir(name: str, layout: Layout, tmp_path: Path
 
 @pytest.mark.parametrize(
     ("make", "said"),
-    [(os.mkfifo, "is not a plain file"), (lambda path: path.symlink_to(path), "can't be read")],
-    ids=["pipe", "link to itself"],
+    [
+        (os.mkfifo, "is not a plain file"),
+        (lambda path: path.symlink_to(path), "can't be read"),
+        (make_link, "is a broken link"),
+    ],
+    ids=["pipe", "link to itself", "broken link"],
 )
 def test_what_is_no_file_in_a_folder_is_exit_4(
     make: Callable[[Path], Any], said: str, tmp_path: Path

@@ -389,7 +389,7 @@ def test_a_mask_that_was_written_again_is_refused(tmp_path: Path, grows: bool) -
     make(tmp_path, recipe)
     make(tmp_path, recipe)
     os.utime(tmp_path / "masks/a.PNG", ns=(1, 1))
-    assert f"only file times differ, of masks in {tmp_path / 'masks'}" in refusal(tmp_path, recipe)
+    assert f"the file times of masks in {tmp_path / 'masks'} differ: " in refusal(tmp_path, recipe)
 
 
 # refusals -----------------------------------------------------------------------------------------

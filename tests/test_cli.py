@@ -501,6 +501,17 @@ def test_status_and_run_know_images_of_ones_own(tmp_path: Path) -> None:
     assert own_images(Layout(tmp_path)) is None
 
 
+def test_misplaced_images_of_imagenet_are_not_of_ones_own(tmp_path: Path) -> None:
+    """Their names tell, wherever they are below the folder."""
+    folder = tmp_path / "raw-data" / "pictures"
+    folder.mkdir(parents=True)
+    (folder / "n01440764_1.JPEG").write_bytes(b"")
+    assert own_images(Layout(tmp_path)) is None
+    said = prep("run", tmp_path, "--base-url", "http://127.0.0.1:9/").stderr
+    assert "not from ImageNet" not in said
+    assert "n01440764_1.JPEG" in said
+
+
 @pytest.mark.parametrize(
     ("package", "library"), [("torch", "PyTorch"), ("tensorflow", "TensorFlow")]
 )

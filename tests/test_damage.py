@@ -243,6 +243,17 @@ def test_flavours(
     assert verdict.order == "canonical"
 
 
+@pytest.mark.parametrize("field", ["image/filename", "image/class/synset", "image/class/text"])
+def test_an_empty_text_is_called_so(bare: Layout, field: str) -> None:
+    """A sentence that ends with nothing would look cut."""
+    path = bare.shard_path(SHARD)
+    records = data_of(path)
+    write(path, [changed(records[0], put(field, BytesList((b"",)))), *records[1:]])
+    details = [problem.detail for problem in look(bare).problems]
+    found = next(detail for detail in details if f"{field}: expected " in detail)
+    assert found.endswith((", got an empty text", ", got ''"))
+
+
 def test_a_record_that_breaks_what_its_flavour_promises(bare: Layout) -> None:
     """Where all records have a feature, one that lacks it is a problem."""
     rewrite(bare, without(*BOXES))
@@ -275,7 +286,7 @@ def test_fingerprint(layout: Layout, tmp_path: Path, made_tiny: MadeSet) -> None
 
 
 def test_exchanged_shards_without_a_manifest(bare: Layout) -> None:
-    """The order of all other shards tells two exchanged ones."""
+    """The order of the other shards tells two exchanged ones."""
     one_path, other_path = bare.shard_path(SHARD), bare.shard_path(OTHER)
     aside = one_path.rename(bare.data_dir / "aside")
     other_path.rename(one_path)

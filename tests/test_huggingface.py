@@ -26,6 +26,7 @@ from imagenet_prep.ilsvrc2012.huggingface import HubFiles, official_name
 from imagenet_prep.ilsvrc2012.official_folders import ImageFolders
 from imagenet_prep.ilsvrc2012.plan_inputs import other_copies
 from imagenet_prep.ilsvrc2012.raw_data import find_source
+from imagenet_prep.model import Silent
 from imagenet_prep.shards.convert_summary import ConvertSummary
 
 
@@ -274,6 +275,10 @@ def test_a_copy_that_was_not_read_is_read_as_its_note_says(
     folder = hub_dir / "raw-data/train"
     pattern = hub_dir / "raw-data/data/train-*.parquet"
     assert note == f"{folder} was not read: to use it, move {pattern} away"
+    progress = Silent()
+    with pytest.raises(IncompleteError):
+        convert(layout, ENGINE, progress=progress)
+    assert f"indexing {pattern}" in progress.notes
     for path in existing(pattern.parent, pattern.name):
         path.unlink()
     assert find_source(layout, "train") == ImageFolders(folder, "train")

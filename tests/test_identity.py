@@ -116,7 +116,9 @@ def test_what_was_written_to_is_named(layout: Layout, what: str, count: int) -> 
     os.utime(written, ns=(1, 1))
     refused(
         layout,
-        f"only file times differ, of {written}" if what == "archive" else str(written.parent),
+        f"the file times of {written} differ: other images, or a copy "
+        if what == "archive"
+        else str(written.parent),
     )
     assert made(layout, overwrite=True) == [count, 0]
     assert contents(layout) == before

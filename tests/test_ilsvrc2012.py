@@ -5,6 +5,7 @@ lists of classes and their labels.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import Counter
 from importlib import resources
 from pathlib import Path
@@ -171,6 +172,7 @@ def test_a_file_goes_before_no_list(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(UsageError, match=r"imagewoof") as caught:
         find_part("imagewoof.txt")
     assert "rename" in caught.value.hint
+    assert caught.value.detail == "expected its 10 classes, got 1; it has n01440764"
 
 
 def test_all_classes_are_no_part(tmp_path: Path) -> None:
@@ -212,8 +214,15 @@ def test_neither_list_nor_file_is_refused(tmp_path: Path) -> None:
     assert "imagenette, imagewoof, imagenet-100" in caught.value.detail
     with pytest.raises(UsageError):
         find_part("")
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match=f"{tmp_path} is a folder") as refused:
         find_part(str(tmp_path))
+    assert "move" not in refused.value.hint
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="pipe is a pipe, a socket or a device"):
+        find_part(str(tmp_path / "pipe"))
+    (tmp_path / "link").symlink_to("nowhere")
+    with pytest.raises(UsageError, match="link is a broken link"):
+        find_part(str(tmp_path / "link"))
     path = tmp_path / "large.txt"
     with path.open("wb") as file:
         file.truncate(1 << 40)

@@ -182,7 +182,9 @@ def test_what_changes_on_the_way_gets_no_name(
         os.utime(served, ns=(stat.st_mtime_ns, stat.st_mtime_ns))
 
     monkeypatch.setattr("imagenet_prep.stages.download.look_at", look_and_replace)
-    with pytest.raises(InputError, match=r"corrupt .*kept .*corrupt-content") as caught:
+    with pytest.raises(
+        InputError, match=r"is not the expected file; .*kept .*corrupt-content"
+    ) as caught:
         download(
             layout,
             DownloadOptions(base_url=server.url, pace=PACE, check_digest=False),

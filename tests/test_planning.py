@@ -193,6 +193,11 @@ def test_names_in_a_manifest_are_of_its_shards(manifest: Manifest, name: str) ->
     or none at all, is not understood.
     """
     assert options_from(manifest) == PART.replace(check="auto")
+    settings = {name: value for name, value in manifest.settings.items() if name != "format"}
+    with pytest.raises(InputError, match="settings in the manifest can't be understood"):
+        options_from(replace(manifest, settings=settings))
+    with pytest.raises(InputError, match="whose record format differs"):
+        options_from(replace(manifest, settings={**settings, "format": 0}))
     info = next(iter(manifest.shards.values()))
     with pytest.raises(InputError, match="names of shards"):
         options_from(replace(manifest, shards={**manifest.shards, name: info}))

@@ -456,7 +456,7 @@ def test_an_image_under_another_class_is_not_named_as_missing(copy: Path, whole:
     counts = Counter(image.wnid for image in whole.of("validation"))
     [(wnid, _)] = counts.most_common(1)
     moved, lost = images_of(copy, wnid, "val")[:2]
-    other = next(folder for folder in (copy / "val").iterdir() if folder.name != wnid)
+    other = next(folder for folder in existing(copy / "val", "*") if folder.name != wnid)
     moved.rename(other / moved.name)
     lost.unlink()
     problems = {problem.kind.value: problem for problem in look(copy, "quick").problems}
@@ -511,6 +511,8 @@ def test_a_part_is_one_where_that_is_allowed(split: str, copy: Path) -> None:
     verdict = look(copy, allow_incomplete=True)
     assert (verdict.level, verdict.problems) == ("part", ())
     assert verdict.reason.endswith("images, all sound. Missing: " + ABSENT[split])
+    reason = look(copy, "full", allow_incomplete=True).reason
+    assert reason.endswith("images, all with sound headers. Missing: " + ABSENT[split])
     path = next(copy.rglob("*.JPEG"))
     replace_file(path, path.read_bytes()[:-100])
     assert look(copy, allow_incomplete=True).level == "damaged"

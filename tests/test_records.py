@@ -25,6 +25,7 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.records import SequenceExample, writer
 from imagenet_prep.records.encoder import Encoder
 from imagenet_prep.tfrecord import compression as compressed
+from imagenet_prep.tfrecord.example import FloatList, Int64List, encode_example
 
 tf = tf_fixture.tf
 checked = settings(
@@ -172,9 +173,9 @@ def test_a_value_has_its_kind(tf: Any, value: Any, feature: tuple[str, list[Any]
         ([1, -(2**63) - 1], "it holds -9223372036854775809: expected"),
         (np.array([2**63], dtype=np.uint64), "it holds 9223372036854775808: expected"),
         (10**5000, "an integer of 16,610 bits"),
-        (3.5e38, "it holds 3.5e+38: expected at most 3.4e38"),
-        ([math.inf, -1e39, 1.0], "it holds -1e+39: expected at most 3.4e38"),
-        ([0.5, 10**400], "an integer of 1,329 bits: expected at most 3.4e38"),
+        (3.5e38, "it holds 3.5e+38: expected -3.4e38 to 3.4e38"),
+        ([math.inf, -1e39, 1.0], "it holds -1e+39: expected -3.4e38 to 3.4e38"),
+        ([0.5, 10**400], "an integer of 1,329 bits: expected -3.4e38 to 3.4e38"),
         ("\ud800", "can't be written as UTF-8"),
         ({"b": 1}, "a value of type dict"),
         (iter([1]), "a value of type list_iterator"),
@@ -280,6 +281,28 @@ def test_a_feature_keeps_its_kind(tmp_path: Path) -> None:
     assert [record["price"] for record in records.read(path)] == [pytest.approx(9.99), [], 10.0]
     with pytest.raises(UsageError, match=r"record 1: .*'a' .*bytes") as caught:
         records.write(path, [{"a": 1}, {"a": "1"}])
+    assert caught.value.hint == ""
+    messages = [encode_example({"a": kind((1,))}) for kind in (Int64List, FloatList)]
+    with pytest.raises(UsageError, match=r"record 1: .*'a' .*float") as caught:
+        records.write(path, messages, schema={"a": "float"})
+    assert caught.value.hint == ""  # no schema changes the kind of a message
+
+
+def test_a_record_that_is_several_or_another_message_is_described_as_it_is(tmp_path: Path) -> None:
+    """A list is not advised where a list was refused, and a message is not called bytes."""
+    with (
+        records.open_writer(tmp_path / "file") as file,
+        pytest.raises(UsageError, match="record 0 is of type list") as caught,
+    ):
+        file.write([{"a": 1}])
+    assert caught.value.hint.endswith("a writer takes one record a call")
+
+    class Other:
+        def SerializeToString(self) -> bytes:  # noqa: N802 - protobuf's name
+            return b"\x1a\x00"
+
+    with pytest.raises(UsageError, match="record 0 is a message of type Other: ") as caught:
+        records.write(tmp_path / "file", [Other()])
     assert caught.value.hint == ""
 
 

@@ -22,7 +22,7 @@ from imagenet_prep import ConvertOptions, DownloadOptions, Layout, convert, pipe
 from imagenet_prep.cli import cli
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.errors import AccessError, DataProblemsError, InputError, SpaceError
+from imagenet_prep.errors import AccessError, DataProblemsError, InputError, SpaceError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.kaggle import ZIP, KaggleZip
 from imagenet_prep.ilsvrc2012.raw_data import find_source
@@ -85,6 +85,17 @@ def test_a_split_without_images(
         save(layout.raw_dir / "train" / str(number) / "a.JPEG", photographs.tiny(number))
     with pytest.raises(InputError, match=r"no train image"):
         cli.main(words, standalone_mode=False)
+
+
+def test_a_raw_folder_that_was_named_is_not_asked_for_again(tmp_path: Path) -> None:
+    """Without --raw it may be named; with it, another one."""
+    with pytest.raises(InputError) as caught:
+        convert(Layout(tmp_path), ENGINE)
+    assert caught.value.hint.endswith("    (or name the folder with --raw)")
+    (tmp_path / "raw").mkdir()
+    with pytest.raises(InputError) as caught:
+        convert(Layout(tmp_path / "data", raw=tmp_path / "raw"), ENGINE)
+    assert caught.value.hint.endswith("    (or name another folder with --raw)")
 
 
 def test_an_archive_without_images_is_moved_and_not_described(tiny_data_dir: Path) -> None:
@@ -410,3 +421,6 @@ def test_empty_shards_are_said_to_come(tmp_path: Path, made_tiny: MadeSet) -> No
     progress = Silent()
     foresee(layout, ENGINE, PART.replace(train_shards=counts["train"]), progress=progress)
     assert not any("will be empty" in note for note in progress.notes)
+    with pytest.raises(UsageError, match="can't cut") as caught:
+        foresee(layout, ENGINE, PART.replace(validation_shards=2000), progress=Silent())
+    assert caught.value.hint == "set their number with --validation-shards"

@@ -133,7 +133,8 @@ def test_sizes_in_words(count: float, text: str) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, "expected one of the two"),
+        ({}, "shards and shard_size: neither is given\nexpected one of the two"),
+        ({"shards": 1, "shard_size": 9}, "shards and shard_size: both are given"),
         ({"shards": 0}, "expected at least 1"),
         ({"shard_size": 0}, "expected a number of bytes"),
         ({"shard_size": "100M"}, "expected a number of bytes"),

@@ -20,7 +20,7 @@ from made_tars import in_memory, pack, save, unpack
 
 from imagenet_prep import Layout, annotate, convert, untar
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.model import Silent
 from imagenet_prep.sources.array_files import open_arrays
@@ -179,9 +179,10 @@ def test_a_pipe_in_place_of_a_class_tar_or_of_annotations_is_refused(
     folder = class_tars / "boxes" / made.wnids[0]
     folder.mkdir(parents=True)
     os.mkfifo(folder / "a.xml")
-    for boxes in (folder / "a.xml", folder.parent):
-        with pytest.raises(InputError, match="not a plain file"):
-            annotate(Layout(class_tars), ENGINE, boxes=boxes)
+    with pytest.raises(UsageError, match="is neither a file nor a folder"):
+        annotate(Layout(class_tars), ENGINE, boxes=folder / "a.xml")
+    with pytest.raises(InputError, match="not a plain file"):
+        annotate(Layout(class_tars), ENGINE, boxes=folder.parent)
 
 
 def test_a_pipe_that_took_the_place_of_an_image_is_not_waited_for(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ class CommonSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     memory: Annotated[
         Annotated[int, Meta(ge=1)] | None,
         about(
-            "Memory for such a pass, such as 2GB (default: a quarter of the free memory).",
+            "Memory for reading in one pass, such as 2GB (default: a quarter of the free memory).",
             is_size=True,
         ),
     ] = None

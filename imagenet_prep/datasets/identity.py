@@ -119,7 +119,8 @@ def _describe_write(container: str) -> str:
     """
     if scheme_of(container) is not None:
         return f"{container} was replaced by another object"
-    return f"only file times differ, of {container}: a copy that did not keep them?"
+    causes = "other images, or a copy that did not keep the times"
+    return f"the file times of {container} differ: {causes}"
 
 
 # images in another place --------------------------------------------------------------------------

@@ -36,9 +36,9 @@ def _changed_totals(split: str, recorded: SplitTotals | None, planned: SplitTota
     if recorded.boxes != planned.boxes:
         changes.append(f"{split} boxes")
     if recorded.classes != planned.classes:
-        changes.append(f"classes of {split}")
+        changes.append(f"number of {split} classes")
     if recorded.expected != planned.expected:
-        changes.append(f"expected of {split}")
+        changes.append(f"expected number of {split} images")
     return changes
 
 

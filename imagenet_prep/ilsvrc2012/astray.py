@@ -20,7 +20,7 @@ from imagenet_prep.escaping import Shell, command, command_line, quoted
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.class_parts import Part
-from imagenet_prep.ilsvrc2012.misplaced_folders import MisplacedImages, find_misplaced
+from imagenet_prep.ilsvrc2012.misplaced_folders import MisplacedImages, find_image, find_misplaced
 from imagenet_prep.ilsvrc2012.official import ImageSource
 from imagenet_prep.ilsvrc2012.official_folders import FOLDERS
 from imagenet_prep.ilsvrc2012.raw_data import find_source
@@ -39,7 +39,7 @@ from imagenet_prep.sources.compressed_tars import compression_of, decompress_com
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.files import IN_WORDS, kind_of, names_in, open_file, scan
 from imagenet_prep.storage.layout import STATE_NAME, Layout
-from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.text import listed
 
 ENCODED_AGAIN = {
@@ -343,7 +343,8 @@ def _hint_without_images(layout: Layout) -> str:
     own_folder = own_images(layout)
     if own_folder is not None:
         return Hint(command("init", own_folder), "    (for images of your own)")
-    return Hint(command("download", layout.data_dir), "    (or name the folder with --raw)")
+    raw_folder = "another folder" if layout.raw else "the folder"
+    return Hint(command("download", layout.data_dir), f"    (or name {raw_folder} with --raw)")
 
 
 def own_images(layout: Layout) -> AnyPath | None:
@@ -354,6 +355,9 @@ def own_images(layout: Layout) -> AnyPath | None:
     if not any(_holds_images(folder / name) for name in names[:_LOOKED_AT]):
         return None
     if any(find_source(layout, split) for split in facts.SPLITS):
+        return None
+    local = local_or_none(folder)
+    if local is not None and any(find_image(local, split) for split in facts.SPLITS):
         return None
     return folder
 

@@ -21,6 +21,9 @@ from imagenet_prep.storage.location import AnyPath
 
 _STEP = 256  # files between two updates of the progress
 
+_NO_FILE = ("expected an annotation", "remove it")
+"""The expectation and the remedy for an entry of a folder that is no file."""
+
 File = tuple[str, str, bytes]
 """Folder name, file name without suffix, content of one annotation."""
 
@@ -75,11 +78,9 @@ class BoxFolder(BoxFiles, frozen=True):
         count = 0
         with stream_faults(self.path):
             for path in self._paths():
-                status = path.stat()
+                status = _status_of(path)
                 if not stat.S_ISREG(status.st_mode):  # reading a pipe could block forever
-                    raise InputError(
-                        f"{path} is not a plain file", "expected an annotation", "remove it"
-                    )
+                    raise InputError(f"{path} is not a plain file", *_NO_FILE)
                 line = f"{path.parent.name}/{path.name} {status.st_size} {status.st_mtime_ns}\n"
                 digest.update(os.fsencode(line))
                 count += 1
@@ -103,6 +104,16 @@ class BoxFolder(BoxFiles, frozen=True):
                 yield from (self.path / name / file for file in files if file.endswith(".xml"))
             elif name.endswith(".xml"):
                 yield self.path / name
+
+
+def _status_of(path: AnyPath) -> os.stat_result:
+    """The status of a file that is listed in its folder."""
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise InputError(f"{path} is a broken link", *_NO_FILE) from None
+        raise
 
 
 class BoxArchive(BoxFiles, frozen=True):

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from imagenet_prep.errors import UsageError
+from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.state.manifest import not_understood
-from imagenet_prep.storage.files import kind_of, read_plain
+from imagenet_prep.storage.files import IN_WORDS, kind_of, read_plain
 from imagenet_prep.storage.location import refuse_url
 from imagenet_prep.text import nearest_words
 
@@ -110,7 +110,7 @@ def find_part(argument: str | None = None, first: int | None = None) -> Part:
     Raises:
         UsageError: it is neither, or lines of the file name no class. The error names every such
             line.
-        InputError: the file can't be read.
+        InputError: the file can't be read, or it is a folder or a pipe.
     """
     if argument is None:
         return _part(facts.NAME, facts.synsets(), first, "")
@@ -118,17 +118,25 @@ def find_part(argument: str | None = None, first: int | None = None) -> Part:
         return _part(argument, _shipped(argument), first, argument)
     refuse_url(argument)
     path = Path(argument)
-    if not argument or kind_of(path) == "nothing":
-        lists = ", ".join(LISTS)
-        raise UsageError(
-            f"unknown class list or file {argument!r}",
-            f"expected {lists}, or a file of wnids",
-            nearest_words(str(argument), LISTS),
-        )
+    _refuse_no_file(path, argument)
     content = read_plain(path, _LARGEST)
     wnids = _read(path.name, path, content)
     name = _name_of(path, wnids)
     return _part(name, wnids, first, str(path.absolute()))
+
+
+def _refuse_no_file(path: Path, argument: str) -> None:
+    """Raise an error unless a file of classes is there."""
+    file_type = kind_of(path) if argument else "nothing"
+    if file_type == "file":
+        return
+    expected = f"expected {', '.join(LISTS)}, or a file of wnids"
+    if file_type != "nothing":
+        raise InputError(f"{path} is {IN_WORDS[file_type]}", expected)
+    if path.is_symlink():
+        raise UsageError(f"{path} is a broken link", expected)
+    what = f"unknown class list or file {argument!r}"
+    raise UsageError(what, expected, nearest_words(str(argument), LISTS))
 
 
 def recorded_part(name: str, labels: Mapping[str, int]) -> Part:
@@ -183,10 +191,13 @@ def _name_of(path: Path, wnids: set[str]) -> str:
 
     name = PurePosixPath(shown_name(path)).stem
     if name in lists:
+        difference = min(wnids ^ lists[name])
+        verb = "lacks" if difference in lists[name] else "has"
+        counts = f"expected its {len(lists[name]):,} classes, got {len(wnids):,}"
         raise UsageError(
             f"{path} has other classes than {name}",
-            f"expected its {len(lists[name]):,} classes, got {len(wnids):,}",
-            "rename the file",
+            f"{counts}; it {verb} {difference}",
+            "rename the file, since a set is named after it",
         )
     return name
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from imagenet_prep.checks.raw_check import RawSplit, check_as
 from imagenet_prep.checks.verdict import Depth
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import NAME, command, command_line
+from imagenet_prep.escaping import command
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.astray import nothing_found, refuse_known_copies, refuse_unread
@@ -77,7 +77,7 @@ def list_copy(
         elif isinstance(source, ConsumedImages):
             comparison.problems.append(_consumed(source))
         else:
-            progress.note(f"indexing {source.path}")
+            progress.note(f"indexing {source.files}")
             check = _check_of(source, digests, depth)
             recorder = check_as(InceptionRecorder(), check)
             comparison.take(source, engine, progress, recorder, by_class)
@@ -289,7 +289,7 @@ class CopyComparison:
         count = entry["boxes"]["count"]
         if split == facts.TRAIN and count != facts.BOXES:
             detail = f"expected {facts.BOXES:,} boxes, found {count:,}"
-            download = command_line([NAME, "download", "DATA_DIR", "--only", "boxes"])
+            download = command("download", self.layout.data_dir, (("only", "boxes"),))
             remedy = Hint("get the official boxes, and run annotate again: ", download)
             self.lack(ProblemKind.MISSING_BOX, f"{split} boxes", detail, remedy=remedy)
 

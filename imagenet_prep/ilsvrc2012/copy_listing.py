@@ -29,6 +29,9 @@ from imagenet_prep.text import number_of
 
 GET_MISSING = "get the missing images, or convert this part of the data set with --allow-incomplete"
 
+_CHECKED = {"quick": "", "full": ", all with sound headers", "decode": ", all sound"}
+"""The result of the check of images without a problem, by its depth."""
+
 _RECORD = 20 * BLOCK
 
 
@@ -73,9 +76,9 @@ class CopyListing(Struct, frozen=True):
     def _level(self, findings: ImageFindings) -> ReasonedLevel:
         images = sum(len(split.catalog) for split in self.splits)
         if self.lacking:
-            sound = "" if self.depth == "quick" else ", all sound"
+            checked = _CHECKED[self.depth]
             return ReasonedLevel(
-                "part", f"{number_of(images, 'image')}{sound}. Missing: {self._shown_lacking}."
+                "part", f"{number_of(images, 'image')}{checked}. Missing: {self._shown_lacking}."
             )
         if self.depth == "quick":
             return ReasonedLevel("complete", "")

@@ -196,4 +196,5 @@ def check_traits(record: ImageRecord, flavour: Flavour) -> Iterator[Finding]:
 
 def mismatch(kind: ProblemKind, field: str, expected: str, got: str) -> Finding:
     """The finding that a field of a record differs from what is expected."""
-    return Finding(kind, f"{field}: expected {expected}, got {got}", expected, got)
+    shown = got or "an empty text"
+    return Finding(kind, f"{field}: expected {expected}, got {shown}", expected, got)

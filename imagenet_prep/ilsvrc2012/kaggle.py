@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import NAME, command_line
+from imagenet_prep.escaping import mention
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.annotation_xml import LARGEST
@@ -52,7 +52,7 @@ ZIP = KaggleFile("imagenet-object-localization-challenge.zip")
 
 _HINT = Hint(
     "finish its download, or move it away and fetch it again: ",
-    command_line([NAME, "download", "DATA_DIR", "--source", "kaggle"]),
+    mention("download", "DATA_DIR", "--source", "kaggle"),
 )
 _SPLITS = {b"train": facts.TRAIN, b"val": facts.VALIDATION}
 _in_tree = re.compile(

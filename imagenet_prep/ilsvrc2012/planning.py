@@ -98,7 +98,7 @@ def plan(
 
 def _list_images(source: ImageSource, engine: Engine, progress: Progress, part: Part) -> Catalog:
     """The catalog of a split, of the classes of a part."""
-    progress.note(f"indexing {source.path}")
+    progress.note(f"indexing {source.files}")
     catalog = source.catalog(engine, progress)
     if part.is_whole:
         return catalog
@@ -160,17 +160,19 @@ def _note_missing_files(sources: Mapping[str, ImageSource], options: ConvertOpti
 def _check_count(split: str, images: int, shards: int) -> list[str]:
     """A note if some shards will be empty; raises UsageError if most will."""
     most_shards = order.most_shards(images)
+    option = "--train-shards" if split == facts.TRAIN else "--validation-shards"
+    set_number = f"set their number with {option}"
     if shards > most_shards:
         raise UsageError(
             f"can't cut {number_of(images, 'image')} into {number_of(shards, f'{split} shard')}",
             f"expected at most {most_shards:,}",
+            set_number,
         )
     if shards <= images:
         return []
     counts = f"{number_of(images, 'image')} in {number_of(shards, 'shard')}"
-    option = "--train-shards" if split == facts.TRAIN else "--validation-shards"
     consequence = f"{shards - images:,} of these will be empty"
-    return [f"{split}: {counts}: {consequence}; set their number with {option}"]
+    return [f"{split}: {counts}: {consequence}; {set_number}"]
 
 
 def _check_complete(

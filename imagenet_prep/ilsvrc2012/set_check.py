@@ -321,9 +321,7 @@ def _check_complete(split: _Split, reported_images: set[str]) -> Iterator[Proble
 
 
 def _too_many(split: str, surplus: int, records: int | None) -> Problem:
-    """The problem of records beyond those of ILSVRC2012; ``records`` is the number of all,
-    None if unknown.
-    """
+    """The problem of records beyond those of ILSVRC2012; ``records`` in all, None if unknown."""
     detail = f"{number_of(surplus, 'record')} too many"
     expected = got = ""
     if records is not None:
@@ -386,12 +384,15 @@ def _classes_problem(split: _Split, wnids: Sequence[str]) -> Iterator[Problem]:
     if not missing:
         return
     classes = len(split.part.labels)
+    remedy = "make the set again from all classes"
+    if split.inventory.manifest is None:  # a manifest tells which classes there should be
+        remedy += f"; {_REMEDY_PART}"
     classes_have = number_of(missing, "class has", "classes have")
     yield Problem(
         ProblemKind.MISSING_CLASS,
         split.name,
         f"{classes_have} no image: {listed(_with_words(wnids))}",
-        f"make the set again from all classes; {_REMEDY_PART}",
+        remedy,
         expected=str(classes),
         got=str(classes - missing),
         count=missing,

@@ -65,7 +65,8 @@ class ConvertOptions(MakingOptions, frozen=True, kw_only=True, forbid_unknown_fi
         facts.SHARDS[facts.VALIDATION]
     )
     validation_boxes: Annotated[
-        bool, about("Give validation images boxes too (the original never did).", decides="set")
+        bool,
+        about("Give validation images boxes too (the scripts of 2016 gave none).", decides="set"),
     ] = False
     allow_incomplete: Annotated[
         bool, about("Convert an incomplete data set, and record that it is a part.", options=_BOTH)
@@ -126,6 +127,8 @@ def options_from(manifest: Manifest) -> ConvertOptions:
     """
     settings = dict(manifest.settings)
     record_format = settings.pop("format", None)
+    if not isinstance(record_format, int):
+        raise not_understood("settings")
     if record_format != FORMAT_VERSION:
         raise _other_format(manifest.version, record_format)
     shard_counts = _recorded_shard_counts(manifest)
@@ -146,12 +149,12 @@ def options_from(manifest: Manifest) -> ConvertOptions:
     return options.replace(recorded=part if part.recorded else None)
 
 
-def _other_format(version: str, record_format: object) -> InputError:
+def _other_format(version: str, record_format: int) -> InputError:
     """The error that records have an older format."""
     make_again = mention("convert", "--overwrite")
     return InputError(
         f"these shards were made by imagenet-prep {version}, whose record format differs",
-        f"expected format {FORMAT_VERSION}, got {record_format!r}",
+        f"expected format {FORMAT_VERSION}, got {record_format}",
         Hint("use that version, or make the set again with ", make_again),
     )
 

@@ -77,7 +77,7 @@ class Encoder:
         """
         data = _serialized(record)
         if data is not None:
-            self._remember(_parts(data, number), number)
+            self._remember(_parts(data, number, record), number, is_serialized=True)
             return data
         if isinstance(record, SequenceExample):
             context = self._convert(feature_of, record.context, number, "feature")
@@ -89,7 +89,8 @@ class Encoder:
             raise UsageError(
                 f"record {number} is of type {type(record).__name__}",
                 "expected a dictionary, a SequenceExample, or one that tf.train made",
-                "pass several records as a list of dictionaries or a generator",
+                "several records: records.write takes a list of dictionaries or a generator, "
+                "a writer takes one record a call",
             )
         features = self._convert(feature_of, record, number, "feature")
         self._remember({"feature": features}, number)
@@ -120,8 +121,17 @@ class Encoder:
                 ) from None
         return converted
 
-    def _remember(self, parts: Mapping[str, Mapping[str, Feature | None]], number: int) -> None:
-        """Compare the kinds of a record with those of earlier records, then keep them."""
+    def _remember(
+        self,
+        parts: Mapping[str, Mapping[str, Feature | None]],
+        number: int,
+        *,
+        is_serialized: bool = False,
+    ) -> None:
+        """Compare the kinds of a record with those of earlier records, then keep them.
+
+        ``is_serialized``: its kinds can't be changed by a schema.
+        """
         kinds: dict[tuple[str, str], tuple[Kind, int]] = {}
         for part, features in parts.items():
             for name, feature in features.items():
@@ -131,7 +141,8 @@ class Encoder:
                 kinds[part, name] = self._first_kinds.get((part, name), (kind, number))
                 first_kind, first_number = kinds[part, name]
                 if kind != first_kind:
-                    raise _changed(part, name, number, kind, first_number, first_kind)
+                    change = _changed(part, name, number, kind, first_number, first_kind)
+                    raise change if not is_serialized else UsageError(change.what, change.detail)
         self._first_kinds.update(kinds)
 
 
@@ -142,7 +153,7 @@ def _serialized(record: object) -> bytes | None:
     return bytes(data) if isinstance(data, (bytes, bytearray, memoryview)) else None
 
 
-def _parts(data: bytes, number: int) -> dict[str, Mapping[str, Feature | None]]:
+def _parts(data: bytes, number: int, record: object) -> dict[str, Mapping[str, Feature | None]]:
     """The features of a message, and the first step of each of its feature lists.
 
     Raises:
@@ -154,6 +165,11 @@ def _parts(data: bytes, number: int) -> dict[str, Mapping[str, Feature | None]]:
             raise ExampleError("it has fields that an Example doesn't have")
         context, feature_lists = parse_sequence_example(data)
     except ExampleError as error:
+        if not isinstance(record, _BYTES):
+            raise UsageError(
+                f"record {number} is a message of type {type(record).__name__}: {error}",
+                "expected an Example or a SequenceExample of tf.train",
+            ) from None
         raise UsageError(
             f"record {number} is bytes that are not a serialized tf.train.Example: {error}",
             "expected a serialized Example or SequenceExample",
@@ -309,7 +325,7 @@ def _not_float(values: list[Any]) -> tuple[str, str]:
             return f"it holds {type(value).__name__}: expected float", ""
     largest = max((number for number in values if abs(number) < math.inf), key=abs)
     return (
-        f"it holds {_shown(largest)}: expected at most 3.4e38, a float has 32 bits",
+        f"it holds {_shown(largest)}: expected -3.4e38 to 3.4e38, a float has 32 bits",
         "scale it, or write it as a text",
     )
 

@@ -123,7 +123,8 @@ class ShardWriter:
         overwrite: bool = False,
     ) -> None:
         if (shards is None) == (shard_size is None):
-            raise UsageError(f"shards {shards}, shard_size {shard_size}", "expected one of the two")
+            given = "neither is given" if shards is None else "both are given"
+            raise UsageError(f"shards and shard_size: {given}", "expected one of the two")
         if shards is not None and shards < 1:
             raise UsageError(f"shards {shards}", "expected at least 1")
         refuse_url(prefix)
@@ -197,7 +198,8 @@ class ShardWriter:
         if features:
             if record is not None:
                 raise UsageError(
-                    f"a record and the feature {next(iter(features))}", "expected one of the two"
+                    f"a record and the feature {next(iter(features))!r} are given",
+                    "expected one of the two",
                 )
             record = features
         message = self._encoder.encode(record, self.records)

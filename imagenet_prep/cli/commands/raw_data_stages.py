@@ -175,7 +175,7 @@ def untar(
 @click.option(
     "--validation-boxes",
     is_flag=True,
-    help="Also annotate validation images (the original never did).",
+    help="Also annotate validation images (the scripts of 2016 did not).",
 )
 @o.workers
 def annotate(data_dir: Path, raw: Path | None, quiet: bool, **params: Any) -> CommandOutcome:
