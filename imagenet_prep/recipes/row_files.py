@@ -340,19 +340,25 @@ def _members(
     return replace(members, names=names_of_rows), rows, absent_rows
 
 
+_ABSENT = ("is not there", "is not in ")
+"""The start of the reason of an image that is lost, where there is none."""
+
+
 def _not_there(
     images: Sequence[RowImage], names: Sequence[str], lost: Sequence[tuple[int, str]], base: Path
 ) -> InputError:
     """The error for images that are not there."""
     row, reason = lost[0]
     path = base / names[row]
-    what = f"{path} {reason}"
+    what = f"{path} {reason}" if reason.startswith("is ") else f"{path}: {reason}"
     expected = "expected every image that a row names"
     next_names = [names[next_row] for next_row, _ in lost[1 : 1 + _SHOWN]]
     if next_names:
         count = number_of(len(lost), "file")
-        what = f"{count} of {len(names):,} are not there, {what}"
-        expected += f"; then {listed(next_names)}"
+        are_absent = all(lost_reason.startswith(_ABSENT) for _, lost_reason in lost)
+        problem = "are not there" if are_absent else "can't be read"
+        what = f"{count} of {len(names):,} {problem}, first: {what}"
+        expected += f"; next: {listed(next_names)}"
     hint = (
         "bring back what is missing, or take those rows out; "
         f"relative paths start at {images[row].folder}"
