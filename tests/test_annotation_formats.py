@@ -659,7 +659,7 @@ def test_a_start_is_taken_off_names(tmp_path: Path) -> None:
 FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     "LabelMe: a point": (
         {"a.json": labelme(shape("cat", "point", (8, 4)))},
-        "shapes[0]: a shape 'point' of 1 points",
+        "shapes[0]: the shape 'point' has 1 point; expected a rectangle",
     ),
     "LabelMe: two corners": (
         {"a.json": labelme(shape("cat", "polygon", (8, 4), (9, 4)))},
@@ -667,7 +667,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     ),
     "LabelMe: no label": (
         {"a.json": '{"shapes": [{"points": []}], "imagePath": "a.jpg"}'},
-        "a.json: shapes[0]: Object missing required field label",
+        "a.json: shapes[0]: the key label is missing; expected a LabelMe file",
     ),
     "KITTI: a short line": (
         {"a.txt": f"cat 0 0 0 8 4 40 20 {'0 ' * 7}\n" * 3 + "cat 0 0 0 8\n"},
@@ -676,9 +676,33 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     "VIA: a point": (
         {"v.json": json.dumps(via(region("cat", "point", cx=8, cy=4)))},
         (
-            "v.json: a.jpg1024: regions[0]: the shape 'point'; expected rect, circle, "
-            "ellipse or polygon"
+            "v.json: a.jpg1024: regions[0]: the shape is 'point'; expected rect, circle, "
+            "ellipse, polygon or polyline"
         ),
+    ),
+    "VIA: two ticks": (
+        {
+            "v.json": json.dumps(
+                via(
+                    {
+                        **rect(CAT),
+                        "region_attributes": {"class": {"cat": True, "dog": True}, "size": "big"},
+                    }
+                )
+            )
+        },
+        "regions[0]: 2 boxes are ticked of class; expected one, the class",
+    ),
+    "VIA: a number for the class": (
+        {"v.json": json.dumps(via({**rect(CAT), "region_attributes": {"class": 3}}))},
+        "regions[0]: its attribute class is not a text; expected the class",
+    ),
+    "VIA: a list for the attributes of a CSV": (
+        {
+            "v.csv": "#filename,region_shape_attributes,region_attributes\n"
+            'a.jpg,"[1]","{""class"": ""cat""}"\n'
+        },
+        "v.csv, line 2: the attributes are not an object",
     ),
     "VIA: two attributes": (
         {
@@ -687,13 +711,13 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
             )
         },
         (
-            "no class among its attributes (size, quality); expected a text; columns: {label: "
-            "ATTRIBUTE}"
+            "no class among its attributes (size, quality); expected the class as a text; "
+            "name the attribute in the recipe's `boxes`: columns: {label: ATTRIBUTE}"
         ),
     ),
     "VIA: no numbers": (
         {"v.json": json.dumps(via(region("cat", "rect", x=1)))},
-        "regions[0]: a rect without its numbers",
+        "regions[0]: a value of the rect is missing or not a number",
     ),
     "CVAT: two tags of an image": (
         {
@@ -702,21 +726,28 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
             )
         },
         (
-            "annotations.xml: no image has a box or a polygon; expected some; "
-            "tags are classes of whole images"
+            "annotations.xml: no image has a box, a polygon or an ellipse; expected some: tags "
+            "are classes of whole images; a labels file can give an image several classes"
+        ),
+    ),
+    "CVAT: nothing is annotated": (
+        {"annotations.xml": cvat(("a.jpg", ""))},
+        (
+            "annotations.xml: no image has a box, a polygon or an ellipse; expected some; "
+            "correct it and run the same command again"
         ),
     ),
     "CVAT: rotated": (
         {"annotations.xml": cvat(("a.jpg", CVAT_BOX.replace("xtl", 'rotation="30.0" xtl')))},
-        "image 0 (a.jpg): object 1: a box that is rotated",
+        "image 0 (a.jpg): object 1: the box is rotated",
     ),
     "CVAT: a line": (
         {"annotations.xml": cvat(("a.jpg", '<polyline label="cat" points="1,1;2,2"/>'))},
-        "object 1: a polyline; expected a box, a polygon or an ellipse",
+        "object 1: the shape is <polyline>; expected a box, a polygon or an ellipse",
     ),
     "CVAT: an entity": (
         {"annotations.xml": '<!DOCTYPE a [<!ENTITY b "c">]>' + cvat(("a.jpg", CVAT_BOX))},
-        "annotations.xml: a document type declaration",
+        "annotations.xml: it has <!DOCTYPE, a document type declaration",
     ),
     "Label Studio: two annotators": (
         {
@@ -724,34 +755,34 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
                 [{**(one := task("/x/a.jpg", percent(CAT))), "annotations": one["annotations"] * 2}]
             )
         },
-        "p.json: [0] (id 7): 2 annotations of one image; expected one",
+        "p.json: [0] (id 7): the image has 2 annotations; expected one",
     ),
     "Label Studio: rotated": (
         {"p.json": json.dumps([task("/x/a.jpg", percent(CAT, rotation=30))])},
-        "object 0: a rotated region",
+        "object 1: the region is rotated; expected sides along those of the image",
     ),
     "Label Studio: turned": (
         {"p.json": json.dumps([_with_results(image_rotation=90)])},
-        "p.json: [0] (id 7): an image that was turned in Label Studio",
+        "p.json: [0] (id 7): the image was turned in Label Studio",
     ),
     **{
         f"Label Studio: labels {labels}": (
             {"p.json": json.dumps([task("/x/a.jpg", {**percent(CAT), "rectanglelabels": labels})])},
-            "p.json: [0] (id 7): object 0: a region with rectanglelabels",
+            "p.json: [0] (id 7): object 1: rectanglelabels is not a list of one label",
         )
-        for labels in (5, "c", [None], [3], [""], [])
+        for labels in (5, "c", [None], [3], [""], [], ["cat", "dog"])
     },
     **{
         f"Label Studio: {numbers}": (
             {"p.json": json.dumps([task("/x/a.jpg", {**percent(CAT), **numbers})])},
-            "object 0: rectanglelabels without its numbers",
+            "object 1: a value of the region of rectanglelabels is missing or not a number",
         )
         for numbers in ({"x": True}, {"width": "9"})
     },
     **{
         f"Label Studio: {name}": (
             {"p.json": json.dumps([one], indent=1)},
-            "no task of Label Studio",
+            "it is not a task of Label Studio",
         )
         for name, one in {
             "no result": {**task("/x/a.jpg"), "annotations": [{}], "old": LS_REGION},
@@ -777,7 +808,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     **{
         f"VIA: {kind} {numbers}": (
             {"v.json": json.dumps(via(region("cat", kind, **numbers)))},
-            f"regions[0]: a {kind} without its numbers",
+            f"regions[0]: a value of the {kind} is missing or not a number",
         )
         for kind, numbers in (
             ("rect", {"x": "1", "y": "2", "width": "3", "height": "4"}),
@@ -788,7 +819,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     },
     "VIA: rotated": (
         {"v.json": json.dumps(via(region("cat", "ellipse", cx=30, cy=20, rx=9, ry=3, theta=1.5)))},
-        "regions[0]: a rotated ellipse",
+        "regions[0]: the ellipse is rotated",
     ),
     "CSV: the class may be one of two columns": (
         {"b.csv": "image,x1,y1,x2,y2,kind,breed\na.jpg,1,1,2,2,x,y\n"},
@@ -809,18 +840,68 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     ),
     "YOLO: turned boxes": (
         {"data.yaml": "train: .\nnames: [cat]\n", "a.txt": "0 0.1 0.2 0.2 0.1 0.5 0.4 0.4 0.5\n"},
-        "every line of a.txt has four points: turned boxes become the boxes around them",
+        "the lines of a.txt have four points each: turned boxes become the boxes around them",
     ),
     "COCO: names of another folder": (
         {"c.json": coco("photos/b.jpg", CAT)},
         (
-            "none of 1 annotated image is among the images; expected names such as a.jpg, "
-            "and it has photos/b.jpg"
+            "c.json has 1 annotated image, which is not among the images; expected names such as "
+            "a.jpg, and it has photos/b.jpg"
         ),
+    ),
+    "CUB: a short line": (
+        {"images.txt": "1 a.jpg\n", "bounding_boxes.txt": "1 1 1 2 2\n1\n"},
+        "bounding_boxes.txt, line 2: 1 value; expected 5",
+    ),
+    "FiftyOne: a number, and no names of classes": (
+        {
+            "labels.json": '{"classes": [], "labels": {"a": [{"label": 0, "bounding_box": [0, 0, 1, 1]}]}}'
+        },
+        (
+            "labels.json: labels.a[0]: the class is the number 0, and the file has no list "
+            "`classes`; expected the name of the class, or that list"
+        ),
+    ),
+    "FiftyOne: a label of another type": (
+        {
+            "samples.json": '{"samples": [{"filepath": "a.jpg", "ground_truth": {"detections": '
+            '[{"label": null, "bounding_box": [0, 0, 1, 1]}]}}]}'
+        },
+        (
+            "samples.json: samples[0].ground_truth.detections[0].label: "
+            "expected a whole number or a text, got null"
+        ),
+    ),
+    "WIDER: the file ends too early": (
+        {"wider.txt": "a/a.jpg\n3\n1 1 9 9 0 0 0 0 0 0\n"},
+        (
+            "wider.txt, line 1: the file ends after 1 of them; expected 3 lines of x, y, width "
+            "and height for a/a.jpg"
+        ),
+    ),
+    "WIDER: no number": (
+        {"wider.txt": "a/a.jpg\n1\n1 1 9 9 0 0 0 0 0 0\nb/b.jpg\n\n"},
+        "wider.txt, line 4: no number of faces follows b/b.jpg; expected the number of faces",
+    ),
+    "run lengths: one within another": (
+        {"runs.csv": "ImageId,EncodedPixels\na.jpg,1 5 3 5\n"},
+        "runs.csv, line 2: the runs can't be filled: the run at 3 starts within the one before it",
+    ),
+    "run lengths: out of the image": (
+        {"runs.csv": "ImageId,EncodedPixels\na.jpg,1 5 3000 900\n"},
+        "the runs can't be filled: they lead out of the image of 80 x 40 pixels",
+    ),
+    "run lengths: a word": (
+        {"runs.csv": "ImageId,EncodedPixels\na.jpg,1 x\n"},
+        "the runs can't be filled: 'x' is not a whole number from 0",
+    ),
+    "run lengths: one number": (
+        {"runs.csv": "ImageId,EncodedPixels\na.jpg,7\n"},
+        "the runs can't be filled: they are 1 number; expected pairs of start and length",
     ),
     "CUB: no such image": (
         {"images.txt": "1 a.jpg\n", "bounding_boxes.txt": "2 1 1 2 2\n"},
-        "bounding_boxes.txt, line 1: the image 2; expected one of",
+        "bounding_boxes.txt, line 1: no image has the id 2; expected an id of",
     ),
 }
 

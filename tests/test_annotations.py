@@ -460,6 +460,13 @@ def nothing(folder: Path) -> None:
     """Leave all as it is: the recipe is at fault."""
 
 
+def other_images_and_a_license(folder: Path) -> None:
+    """Give the annotations of VOC names of no image, and put a text next to them."""
+    for path in existing(folder, "voc/Annotations/*.xml"):
+        path.rename(path.with_name(f"x{path.name}"))
+    save(folder / "voc/Annotations/LICENSE", "free")
+
+
 ONE = "source: {files: in/*}\n"
 XMLS = ONE + "boxes: {voc: xml}\n"
 MASKS = ONE + "mask: {folder: m}\n"
@@ -469,7 +476,12 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "COCO: no category": (
         COCO,
         item("annotations", 2, category_id=5),
-        "annotations[2] (id 3): category_id 5; ex",
+        "annotations[2] (id 3): category_id 5 is the id of no category; ex",
+    ),
+    "COCO: no category_id": (
+        COCO,
+        coco(lambda v: v["annotations"][2].pop("category_id")),
+        "annotations[2] (id 3): category_id is missing; expected the id of one",
     ),
     "COCO: outside": (
         COCO,
@@ -482,11 +494,30 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         "a box of -2, 0, 3, 3 leads out of",
     ),
     "COCO: reversed": (COCO, item("annotations", 0, bbox=[9, 9, -5, 3]), "xmin <= xmax"),
-    "COCO: no size": (COCO, item("images", 1, width=0), "images[1] (id 10): a size of 0 x"),
+    "COCO: no size": (
+        COCO,
+        item("images", 1, width=0),
+        "images[1] (id 10): the image has a size of 0 x",
+    ),
     "COCO: two names": (
         COCO,
         coco(lambda v: v["categories"].append({"id": 1, "name": "x"})),
-        "'x', and 'person'",
+        "the name is 'x', and 'person' before",
+    ),
+    "COCO: cut": (
+        COCO,
+        saves("coco/annotations/instances_train2017.json", '{"images": [{"id": 1'),
+        "instances_train2017.json: the JSON ends too early; expected a COCO file",
+    ),
+    "COCO: deep": (
+        COCO,
+        saves("coco/annotations/instances_train2017.json", '{"a": ' * 50_000),
+        "instances_train2017.json: the JSON is nested too deep; expected a COCO file",
+    ),
+    "COCO: no key": (
+        COCO,
+        coco(lambda v: v["images"][1].pop("file_name")),
+        "json: images[1]: the key file_name is missing; expected a COCO file",
     ),
     "COCO: NaN": (
         COCO,
@@ -496,7 +527,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "COCO: a box of three": (
         COCO,
         item("annotations", 1, bbox=[1, 2, 3]),
-        "json: annotations[1].bbox: Expected",
+        "json: annotations[1].bbox: expected a list of length 4; expected a COCO file",
     ),
     "COCO: no box": (
         COCO,
@@ -506,12 +537,27 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "COCO: no such image": (
         COCO,
         item("annotations", 1, image_id=999),
-        "image_id 999; expected the id of one of the",
+        "image_id 999 is the id of no image; expected the id of one of the",
     ),
     "COCO: an image twice": (
         COCO,
         coco(lambda v: v["images"].append(v["images"][0])),
-        "_000000.jpg or its id",
+        "_000000.jpg is among the images before it",
+    ),
+    "COCO: an id twice": (
+        COCO,
+        coco(lambda v: v["images"][1].update(id=v["images"][0]["id"])),
+        "its id is that of train2017_000000.jpg, too; expected every image once",
+    ),
+    "COCO: an outline, and an object without a box or an outline": (
+        COCO,
+        coco(
+            lambda v: (
+                v["annotations"][0].update(segmentation=[[1, 1, 9, 1, 9, 9]]),
+                v["annotations"][1].pop("bbox"),
+            )
+        ),
+        "annotations[1] (id 2): the object has no bbox, and outlines are not read",
     ),
     "COCO: no such file": (
         COCO,
@@ -529,10 +575,22 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         coco(
             lambda v: (
                 v["categories"][0].update(keypoints=["a"]),
-                v["annotations"][0].update(keypoints=[1, 2]),
+                v["annotations"][0].update(keypoints=[1, 2], category_id=v["categories"][0]["id"]),
             )
         ),
         "2 numbers of keypoints; expected three for each of 1",
+    ),
+    "COCO: key points of a category that names none": (
+        COCO,
+        coco(
+            lambda v: (
+                v["categories"][0].update(keypoints=["a"]),
+                v["annotations"][0].update(
+                    keypoints=[1, 2, 2], category_id=v["categories"][1]["id"]
+                ),
+            )
+        ),
+        "annotations[0] (id 1): its category names 0 keypoints; expected 1, as another category",
     ),
     "COCO: a visibility beyond 64 bits": (
         COCO,
@@ -547,21 +605,35 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "COCO: category beyond 64 bits": (
         COCO,
         item("categories", 0, id=2**70),
-        "categories[0].id: Expected int <= 92233",
+        "categories[0].id: expected a whole number <= 92233",
     ),
     "VOC: another size": (
         VOC,
         voc("<width>", "<width>1"),
         "2007_000000.jpg: its boxes are annotated in 1",
     ),
-    "VOC: a size of 0": (VOC, voc("<width>", "<width>0</width><width>"), "xml: a size of 0 x"),
+    "VOC: a size of 0": (
+        VOC,
+        voc("<width>", "<width>0</width><width>"),
+        "xml: the image has a size of 0 x",
+    ),
     "VOC: outside": (VOC, voc("<xmax>", "<xmax>1"), "xml: object 1: a box of"),
     "VOC: no name": (VOC, voc("<name>", "<nom/><name></name><name>"), "object 1: no <name>"),
     "VOC: no number": (VOC, voc("<ymin>", "<ymin>x"), "object 1: <ymin>: 'x"),
     "VOC: not finite": (
         VOC,
         voc("<ymin>", "<ymin>nan</ymin><ymin>"),
-        "<ymin>: 'nan'; expected a finite number",
+        "<ymin>: 'nan' is not a valid number; expected a finite number",
+    ),
+    "VOC: no ymin": (
+        VOC,
+        voc("<ymin>", "<ymin></ymin><ymin>"),
+        "object 1: <ymin>: the number is missing; expected a finite number",
+    ),
+    "VOC: other images, and a file without an ending": (
+        VOC,
+        other_images_and_a_license,
+        "voc/Annotations has 6 annotated images, and none of them is among the images",
     ),
     "VOC: an entity": (
         VOC,
@@ -572,7 +644,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "VOC: a strange class": (
         VOC.replace("ns}", "ns, names: [dog]}"),
         nothing,
-        "'; expected one of dog",
+        "' is not among the `names`; expected one of dog",
     ),
     "VOC: no annotation": (
         VOC,
@@ -587,7 +659,36 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "YOLO: pixels": (
         YOLO,
         yolo("0 12 30 8 9"),
-        "0.txt, line 2: 12 30 8 9; expected numbers from 0 to 1",
+        "0.txt, line 2: the numbers are 12 30 8 9; expected numbers from 0 to 1",
+    ),
+    "YOLO: one word": (YOLO, yolo("0"), "line 2: 1 value; expected 5: class, x, y, width, height"),
+    "YOLO: a number without a name": (
+        YOLO,
+        lambda folder: (
+            save(folder / "yolo/data.yaml", "names: {0: a, 1: b, 2: c, 4: d}\n"),
+            yolo("3 0.5 0.5 0.1 0.1")(folder),
+        ),
+        "line 2: class 3 has no name; expected one in `names`",
+    ),
+    "YOLO: an empty list of names": (
+        YOLO.replace("data.yaml", "classes.txt"),
+        saves("yolo/classes.txt", "\n"),
+        "line 1: `names` has no classes by number; expected the names",
+    ),
+    "YOLO: names that are not there": (
+        YOLO.replace("data.yaml", "classes.txt"),
+        lambda folder: (folder / "yolo/classes.txt").symlink_to("gone"),
+        "yolo/classes.txt is a broken link; expected a file of the names of the classes",
+    ),
+    "YOLO: no key of names": (
+        YOLO,
+        saves("yolo/data.yaml", "train: x\n"),
+        "data.yaml: it has no key `names`; expected the names of the classes",
+    ),
+    "YOLO: an empty name": (
+        YOLO,
+        saves("yolo/data.yaml", "names: {0: a, 1: ''}"),
+        "data.yaml: class 1 has no name; expected whole numbers from 0",
     ),
     "YOLO: centre outside": (
         YOLO,
@@ -624,12 +725,17 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "YOLO: names without numbers": (
         YOLO,
         saves("yolo/data.yaml", "names: {a: cat}"),
-        "data.yaml: a class has no name or no valid number",
+        "data.yaml: 'a' is not the number of a class; expected whole numbers from 0",
     ),
     "YOLO: a name twice": (
         YOLO,
         saves("yolo/data.yaml", "names: [a, b, a]"),
-        "names of boxes: a occurs twice",
+        "yolo/data.yaml: the class a occurs 2 times; expected each class once",
+    ),
+    "YOLO: a name three times": (
+        YOLO.replace("yolo/data.yaml", "[a, a, a]"),
+        nothing,
+        "`names` in the recipe's `boxes`: the class a occurs 3 times",
     ),
     "YOLO: no image": (
         YOLO,
@@ -640,7 +746,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "CSV: two sizes": (
         CSV,
         csv("a.jpg,90,40,dog,8,4,40,20"),
-        "line 3: a size of 90 x 40; expected 80 x 40, as before",
+        "line 3: the image has a size of 90 x 40; expected 80 x 40, as before",
     ),
     "CSV: a short row": (CSV, csv("a.jpg,80"), "line 3: 8 columns expected, 2 found"),
     "CSV: an open quote": (
@@ -648,7 +754,37 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         csv('a.jpg,80,40,"dog,8,4,40,20'),
         "boxes.csv, line 3: unexpected end of data",
     ),
-    "CSV: no class": (CSV, csv("a.jpg,80,40,,8,4,40,20"), "line 3: an empty cell"),
+    "CSV: no class": (CSV, csv("a.jpg,80,40,,8,4,40,20"), "line 3: a row without a class"),
+    "CSV: no image": (
+        CSV,
+        csv(",80,40,dog,8,4,40,20"),
+        "line 3: a row without the name of an image",
+    ),
+    "CSV: no corner": (
+        CSV,
+        csv("a.jpg,80,40,dog,8,,40,20"),
+        "line 3: the number is missing; expected a finite number",
+    ),
+    "CSV: no such part of a box": (
+        CSV.replace("boxes.csv}", "boxes.csv, columns: {left: xmin}}"),
+        nothing,
+        "`columns` in the recipe's `boxes` has no use for left; expected some of path, label, xmin",
+    ),
+    "CSV: a column that is named, and not there": (
+        CSV.replace("boxes.csv}", "boxes.csv, columns: {label: kind}}"),
+        nothing,
+        "boxes.csv: no column kind for label; expected one of file",
+    ),
+    "names of classes in three columns": (
+        CSV.replace("boxes.csv}", "boxes.csv, names: csv/names.csv}"),
+        saves("csv/names.csv", "dog,0\ncat,1,2\n"),
+        "csv/names.csv, line 2: 3 columns; expected a name and its number",
+    ),
+    "names of classes in an empty CSV": (
+        CSV.replace("boxes.csv}", "boxes.csv, names: csv/names.csv}"),
+        saves("csv/names.csv", ""),
+        "csv/names.csv: it names no class; expected a name and its number",
+    ),
     "CSV: not UTF-8": (
         CSV,
         csv("a.jpg,80,40,\udcff,8,4,40,20"),
@@ -664,7 +800,12 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         saves("csv/boxes.csv", "file,class,left\na.jpg,dog,1\n"),
         "no column for xmin; ",
     ),
-    "no annotations": (XMLS, nothing, "xml is not there"),
+    "no annotations": (XMLS, nothing, "xml is not there; expected a folder of annotations"),
+    "annotations behind a broken link": (
+        XMLS,
+        lambda folder: (folder / "xml").symlink_to("gone"),
+        "xml is a broken link; expected a folder of annotations",
+    ),
     "two images of one name": (
         XMLS,
         lambda folder: (
@@ -686,7 +827,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "a mask that is cut": (
         MASKS,
         saves("m/a.png", mask(80, 48)[:-20]),
-        "its mask m/a.png: the PNG has no end",
+        "its mask m/a.png: the PNG has no whole end",
     ),
     "an image without a mask": (
         MASKS,
@@ -696,12 +837,19 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "a mask without an image": (
         MASKS,
         lambda folder: [save(folder / name, mask(80, 48)) for name in ("m/a.png", "m/b.png")],
-        "m: 1 annotation without an image: m/b.png",
+        "m: 1 mask without an image: m/b.png; every image needs a mask, and every mask an image; "
+        "to leave them out, write in the recipe's `mask`: missing: ignore",
+    ),
+    "masks of other images": (
+        ONE + "mask: {folder: m, unmasked: skip, missing: ignore}\n",
+        saves("m/b.png", mask(80, 48)),
+        "m: no mask belongs to an image in",
     ),
     "a mask that is a JPEG": (
         MASKS,
         saves("m/a.png", photograph(80, 48)),
-        "its mask m/a.png: a JPEG does not keep the values of a mask: expected PNG, GIF, BMP, TIFF",
+        "its mask m/a.png: its format is JPEG, which may change the values of a mask: "
+        "expected PNG, GIF, BMP or TIFF",
     ),
     "names of COCO": (
         ONE + "boxes: {coco: a.json, names: [a]}\n",
@@ -860,6 +1008,19 @@ WRONG: Mapping[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"boxes.label": [1, 3]}, "a box has label 3: the set has no such class"),
+        ({"boxes.text": [b"a", b"c"]}, "a box has class c: the set has no such class"),
+    ],
+)
+def test_a_box_without_a_label_has_no_label(columns: dict[str, Any], said: str) -> None:
+    """A record with only labels, or only classes, of its boxes is described by those alone."""
+    (finding,) = check_objects(columns, {1: "a", 2: "b"})
+    assert finding.detail == said
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_verify_finds_wrong_objects(name: str) -> None:
     """Values of other numbers, boxes out of the image, classes that the set doesn't have."""
@@ -983,6 +1144,14 @@ def listed_yolo(folder: Path, val: str = "images/3.jpg\n") -> None:
     save(folder / "train.txt", "./images/1.jpg\n./images/2.jpg\n")
     save(folder / "val.txt", val)
     save(folder / "data.yaml", "train: train.txt\nval: val.txt\nnames: ['a', 'b']\n")
+
+
+def darknet_of_other_images(folder: Path) -> None:
+    """Darknet whose obj.data names a list of other images for the validation split."""
+    listed_yolo(folder, val="other/x3.jpg\n")
+    (folder / "data.yaml").unlink()
+    save(folder / "obj.names", "a\nb\n")
+    save(folder / "obj.data", "classes = 2\ntrain = train.txt\nvalid = val.txt\n")
 
 
 def yolo_with_test_list(folder: Path) -> None:
@@ -1138,7 +1307,24 @@ REFUSED: Mapping[str, tuple[Callable[[Path], object], str | None, tuple[str, ...
         ("no line is the name of an image",),
     ),
     "VOC: no counterparts": (without_counterparts, None, (*LOST, "--as pascal-voc")),
-    "YOLO: no list": (OTHER_IMAGES, None, ("val: val.txt is no list of images",)),
+    "YOLO: no list": (
+        OTHER_IMAGES,
+        None,
+        (
+            "data.yaml: val: no line of val.txt names an image of",
+            "or take train and val out",
+        ),
+    ),
+    "YOLO: a list that is not there": (
+        lambda folder: (listed_yolo(folder), (folder / "val.txt").unlink()),
+        None,
+        ("data.yaml: val: there is no file val.txt in",),
+    ),
+    "darknet: a list of other images": (
+        darknet_of_other_images,
+        None,
+        ("obj.data: valid: no line of val.txt names an image of", "or take train and valid out"),
+    ),
     "YOLO: in no list": (
         ONE_IMAGE,
         None,

@@ -429,7 +429,7 @@ INPUTS = {
     ),
     "a name of odd bytes": (
         "source: {folders: odd}\n",
-        r"name can't be written: 'rose/\xff.png'",
+        r"a name that can't be used: 'rose/\xff.png'",
         "UTF-8",
     ),
 }

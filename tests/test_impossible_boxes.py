@@ -343,7 +343,7 @@ def test_one_error_counts_all(tmp_path: Path) -> None:
         "boxes.csv, line 3: a box of 60, 10, 100, 30 leads out of the image of 80 x 48"
         in caught.value.what
     )
-    assert "2 more boxes can't be" in caught.value.detail
+    assert "2 more boxes are impossible" in caught.value.detail
     assert "line 6" in caught.value.detail
 
 
@@ -523,3 +523,10 @@ def test_a_damaged_entry_is_no_crash(tmp_path: Path) -> None:
         sources = {"train": {**manifest.sources["train"], "changed_boxes": value}}
         replace(manifest, sources=sources).save(layout.manifest_path)
         assert verify(layout, ENGINE, depth="quick").problems == ()
+
+
+def test_a_box_next_to_its_image_is_not_called_empty() -> None:
+    """It leads out by less than a pixel, and has a width of its own."""
+    impossible = place_box((-0.9, 10, -0.1, 30), (80, 48), "a.json", "refuse").impossible
+    assert impossible is not None
+    assert impossible.problem == "a box of -0.9, 10, -0.1, 30 has no part inside the image"

@@ -36,7 +36,7 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.class_parts import WHOLE, Part, find_part
 from imagenet_prep.ilsvrc2012.completeness import Evidence, claim
 from imagenet_prep.ilsvrc2012.settings import ENTRY
-from imagenet_prep.model import Problem, ProblemKind, ShardInfo
+from imagenet_prep.model import Problem, ProblemKind, ShardInfo, Silent
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.recipes.set_totals import wrong_totals
 from imagenet_prep.stages.merge import merge
@@ -145,11 +145,11 @@ def whole_set(change: str) -> tuple[Part, Inventory, tuple[SplitReport, ...], Se
         (
             "another size",
             "as listed",
-            "not the published images: 1 of 10 comparable shards have other sizes",
+            "not the published images: 1 of 10 shards whose size is published has another size",
         ),
-        ("no odd images", "as listed", "0 of 23 PNG and CMYK images are among them, and 0 others"),
+        ("no odd images", "as listed", "0 of 23 PNG and CMYK images are among them."),
         ("one odd image less", "as listed", "22 of 23 PNG and CMYK images"),
-        ("another PNG", "as listed", "22 of 23 PNG and CMYK images are among them, and 1 others"),
+        ("another PNG", "as listed", "22 of 23 PNG and CMYK images are among them, and 1 other."),
         ("half of the boxes", "incomplete", "hold 307,649 of 615,299 boxes"),
         ("an image less", "incomplete", "hold 1,281,166 of 1,281,167 train images"),
     ],
@@ -189,8 +189,8 @@ def one_class(folder: Path, images: int, validation: int = 50) -> Layout:
         (
             *(749, 50, False, "as listed"),
             (
-                "all 799 listed images are in. How many n01440764 should have is not known without "
-                "the devkit."
+                "all 799 listed images are in. How many images n01440764 should have is not known "
+                "without the devkit."
             ),
         ),
         (700, 50, False, "incomplete", "hold 700 of at least 732 train images."),
@@ -209,10 +209,18 @@ def test_a_part_of_a_class_is_never_called_whole(
         classes=str(tmp_path / "tench.txt"), train_shards=2, validation_shards=1
     )
     if level == "incomplete":
-        with pytest.raises(IncompleteError, match="tench is incomplete"):
+        finding, step = "tench is incomplete", "get the missing images, or"
+        if images > 899:
+            finding, step = "tench has too many images", "remove the images that are too many, or"
+        with pytest.raises(IncompleteError) as caught:
             convert(layout, ENGINE, options)
+        assert caught.value.what == finding
+        assert caught.value.hint.startswith(step)
         options = options.replace(allow_incomplete=True)
-    convert(layout, ENGINE, options)
+    progress = Silent()
+    convert(layout, ENGINE, options, progress=progress)
+    if images > 899:
+        assert any(note.startswith("more than tench: 900 of 899") for note in progress.notes)
     shutil.rmtree(tmp_path / "raw-data")
     verdict = verify(layout, ENGINE)
     assert (verdict.problems, verdict.level) == ((), level)

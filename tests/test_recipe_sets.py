@@ -215,7 +215,7 @@ def test_a_folder_in_the_prefix_is_named(tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text("source: {folders: flowers}\noutput_file_prefix: sets/fl\n")
     ran = command("convert", tmp_path / "out", "--config", recipe)
-    assert f"the shards are in {tmp_path}/out/sets" in ran.stderr + ran.stdout
+    assert f"the shards go to {tmp_path}/out/sets" in ran.stderr + ran.stdout
     command("verify", tmp_path / "out" / "sets")
     for folder in ("imagenet-prep", "raw-data", "a/imagenet-prep/b"):
         recipe.write_text(f"source: {{folders: flowers}}\noutput_file_prefix: {folder}/x\n")

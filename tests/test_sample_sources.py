@@ -379,6 +379,26 @@ def test_shards_that_are_missing_are_named(tmp_path: Path, source: str) -> None:
         load(recipe, None, ENGINE)
 
 
+@pytest.mark.parametrize(
+    "split", ["train: a-00000-of-00002.parquet", "train: a-*-of-00002.parquet"]
+)
+def test_shards_that_are_there_are_not_called_missing(tmp_path: Path, split: str) -> None:
+    """A recipe that does not name all of them is told so; one that is gone is missing."""
+    names = [f"a-0000{number}-of-00002.parquet" for number in range(2)]
+    recipe = save(
+        tmp_path,
+        f"source: {{parquet: {{{split}}}}}\n",
+        **{name: parquet("1.jpg") for name in names},
+    )
+    if "*" not in split:
+        with pytest.raises(PrepError, match="1 of 2 files is not named with the others") as caught:
+            load(recipe, None, ENGINE)
+        assert "name all of them together" in caught.value.hint
+    (tmp_path / names[1]).unlink()
+    with pytest.raises(PrepError, match="1 of 2 files is missing, by the names of the others"):
+        load(recipe, None, ENGINE)
+
+
 def test_a_file_that_changes_after_its_listing_is_found(tmp_path: Path) -> None:
     """An .npz that lost examples gives no shorter image."""
     made = load(

@@ -282,11 +282,11 @@ def test_run_lengths_of_kaggle(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("runs", "words"),
     [
-        ("1 2 3", "3 numbers"),
-        ("a b", "invalid literal"),
-        ("5 3 2 2", "runs of"),
-        ("1 999999", "runs of"),
-        ("0 3", "runs of"),
+        ("1 2 3", "they are 3 numbers"),
+        ("a b", "'a' is not a whole number"),
+        ("5 3 2 2", "the run at 2 starts within the one before it"),
+        ("1 999999", "they lead out of the image of 40 x 30 pixels"),
+        ("0 3", "a run starts at 0"),
     ],
 )
 def test_run_lengths_that_cant_be_are_refused(tmp_path: Path, runs: str, words: str) -> None:
@@ -694,10 +694,13 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
         "a polygon of 4 numbers: expected x and y of three points",
     ),
     "an odd number": ({"segmentation": [[1, 1, 9, 9, 3]]}, "a polygon of 5 numbers"),
-    "far outside": ({"segmentation": [[1, 1, 9, 9, 3000, 4]]}, "a polygon with 3000"),
+    "far outside": ({"segmentation": [[1, 1, 9, 9, 3000, 4]]}, "a polygon has the x 3000"),
     "no outline": ({"segmentation": []}, "the object has no outline"),
     "null": ({"segmentation": None}, "the object has no outline"),
-    "a text": ({"segmentation": "x"}, "segmentation: Expected `object | array`"),
+    "a text": (
+        {"segmentation": "x"},
+        "segmentation: expected an object or a list, got a text",
+    ),
     "runs of another size": (
         {"segmentation": {"counts": [9], "size": [3, 3]}},
         "it has 3 x 3 pixels, the image has",
@@ -758,6 +761,28 @@ def test_a_panoptic_png_outside_its_folder(tmp_path: Path, form: str) -> None:
     assert not list((tmp_path / "out").glob("train-*"))
 
 
+@pytest.mark.parametrize(
+    ("file_name", "words"),
+    [
+        (None, r"annotations\[1\] .*: file_name is missing\nexpected the PNG of its segments"),
+        ("sub", r"panoptic_val2017/sub is not a file\nexpected the PNG of its segments"),
+        ("gone.png", r"panoptic_val2017/gone.png is not there\nexpected the PNG"),
+    ],
+)
+def test_a_panoptic_png_that_is_no_file(tmp_path: Path, file_name: str | None, words: str) -> None:
+    """A name that is missing, a folder and a file that is not there are told apart."""
+    panoptic_set(tmp_path / "coco", 3)
+    annotations = tmp_path / "coco/annotations"
+    (annotations / "panoptic_val2017/sub").mkdir()
+    value = json.loads((annotations / "panoptic_val2017.json").read_text())
+    del value["annotations"][1]["file_name"]
+    if file_name is not None:
+        value["annotations"][1]["file_name"] = file_name
+    save(annotations / "panoptic_val2017.json", json.dumps(value))
+    with pytest.raises(InputError, match=words):
+        make(tmp_path, PANOPTIC)
+
+
 def test_polygons_without_pycocotools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """convert names the extra before a shard is made;
     init takes boxes, and says what is left out.
@@ -780,7 +805,7 @@ def test_polygons_without_pycocotools(tmp_path: Path, monkeypatch: pytest.Monkey
     [
         (
             lambda masks: [masks[0], png(np.zeros((3, 3), np.uint8))],
-            "size of the mask of its object 2",
+            "size of the mask of its object 2: expected 41 x 82 pixels, got 3 x 3",
         ),
         (lambda masks: [b"no PNG", masks[1]], "the mask of its object 1: not a PNG"),
         (lambda masks: masks[:1], "the values of its boxes differ in number"),

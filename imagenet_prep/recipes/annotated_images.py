@@ -127,13 +127,17 @@ class AnnotatedImages(Struct):
         raises InputError if one occurs twice.
         """
         names = BoxNames()
+        place = "`names` in the recipe's `boxes`"
         if isinstance(keys.names, list):
             names = BoxNames([str(name) for name in keys.names])
         elif isinstance(keys.names, str):
-            names = read_box_names(need_annotations(below(self.roots.root, keys.names)))
+            path = below(self.roots.root, keys.names)
+            place = str(path)
+            names = read_box_names(need_annotations(path, content="the names of the classes"))
         for name, count in Counter(filter(None, names.order)).most_common(1):
             if count > 1:
-                raise InputError(f"names of boxes: {name} occurs twice", "expected each once")
+                problem = f"{place}: the class {name} occurs {count:,} times"
+                raise InputError(problem, "expected each class once")
         return names
 
     def by_name(self, images: Sequence[Any], path: Path) -> Iterator[tuple[int, Any]]:
@@ -174,13 +178,17 @@ class AnnotatedImages(Struct):
                 raise InputError(problem, expected, "rename one of them")
 
 
-def need_annotations(path: Path, expected: str = "file") -> Path:
-    """A file or a folder of annotations; raises InputError if it is not there."""
+def need_annotations(path: Path, expected: str = "file", content: str = "annotations") -> Path:
+    """A file or a folder of annotations, or of other ``content``; raises InputError if it is not
+    there.
+    """
     file_type = kind_of(path)
-    if file_type != expected:
-        problem = "not there" if file_type == "nothing" else f"not a {expected}"
-        raise InputError(f"{path} is {problem}", "expected annotations")
-    return path
+    if file_type == expected:
+        return path
+    problem = f"not a {expected}"
+    if file_type == "nothing":
+        problem = "a broken link" if path.is_symlink() else "not there"
+    raise InputError(f"{path} is {problem}", f"expected a {expected} of {content}")
 
 
 def find_rows(

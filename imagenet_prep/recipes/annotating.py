@@ -124,11 +124,6 @@ def annotate(recipe: Recipe, listing: Catalog, roots: Roots) -> Annotations:
         names = list(listing_with_masks.names)
         images = AnnotatedImages(listing_with_masks, names, roots, file, splits)
         _add_boxes(annotations, boxes, images)
-    if not len(annotations.listing):
-        raise InputError(
-            f"no image in {roots.base} has an annotation",
-            "expected at least one image that the annotations name",
-        )
     return annotations
 
 
@@ -207,19 +202,24 @@ def _take_marked(
 def _none_annotated(keys: Boxes, images: AnnotatedImages) -> InputError:
     """The error for annotations of other images: it shows a name of each."""
     place = listed(keys.places)
-    if not images.missing:
+    missing = list(dict.fromkeys(images.missing))
+    if not missing:
         return InputError(
             f"{place} has no annotation of an image",
             "expected at least one image that the annotations name",
         )
-    annotated = number_of(len(images.missing), "annotated image")
-    expected = f"expected names such as {images.names[0]}, and it has {images.missing[0]}"
+    none_is_there = number_of(
+        len(missing),
+        "annotated image, which is not among the images",
+        "annotated images, and none of them is among the images",
+    )
+    expected = f"expected names such as {images.names[0]}, and it has {missing[0]}"
     hint = (
         "get the images; or, if the names start with other folders, "
         "run init with --strip FOLDERS/, or write "
         "`strip: FOLDERS/` in the recipe"
     )
-    return InputError(f"{place}: none of {annotated} is among the images", expected, hint)
+    return InputError(f"{place} has {none_is_there}", expected, hint)
 
 
 def _match_up(
@@ -235,8 +235,8 @@ def _match_up(
     bare = [name for row, name in enumerate(names) if row not in marked]
     boxless = [names[row] for row, image in sorted(marked.items()) if not image.boxes]
     place = listed(keys.places)
-    annotations.notes += _unmatched("unannotated", place, bare, policy)
-    annotations.notes += _unmatched("missing", place, missing, keys.missing)
+    annotations.notes += _unmatched("boxes", "unannotated", place, bare, policy)
+    annotations.notes += _unmatched("boxes", "missing", place, missing, keys.missing)
     annotations.notes += _notes_of_boxes(file, boxless)
     annotations.notes += note_impossible(marked, file.policy)
     annotations.notes += file.unread
@@ -345,11 +345,14 @@ def _add_masks(annotations: Annotations, keys: Mask, roots: Roots) -> None:
         if row not in pairs.paths and row not in pairs.rows:
             bare.append(name)
     place = listed(listed_texts(keys.folder))
-    annotations.notes += _unmatched("unmasked", place, bare, keys.unmasked)
-    annotations.notes += _unmatched("missing", place, pairs.missing, keys.missing)
+    annotations.notes += _unmatched("mask", "unmasked", place, bare, keys.unmasked)
+    annotations.notes += _unmatched("mask", "missing", place, pairs.missing, keys.missing)
     annotations.unmatched_images = bare
     annotations.unmatched_annotations = pairs.missing
     rows = sorted(pairs.paths)
+    if not rows:
+        problem = f"{place}: no mask belongs to an image in {roots.base}"
+        raise InputError(problem, "expected at least one image with a mask")
     mask_paths = [pairs.paths[row] for row in rows]
     annotations.listing = annotations.listing.picked(rows)
     threshold: list[int] = []
@@ -381,26 +384,36 @@ def _attach_masks(
 
 
 _UNMATCHED = {
-    "missing": ("annotation", "an image", "missing: ignore"),
-    "unmasked": ("image", "a mask", "unmasked: skip"),
-    "unannotated": (
+    ("boxes", "missing"): ("annotation", "an image", "missing: ignore"),
+    ("boxes", "unannotated"): (
         "image",
         "an annotation",
         "unannotated: skip (or empty: they are kept without boxes)",
     ),
+    ("mask", "missing"): ("mask", "an image", "missing: ignore"),
+    ("mask", "unmasked"): ("image", "a mask", "unmasked: skip"),
 }
-"""By the recipe's key what has no counterpart, that counterpart, and how a recipe leaves it out."""
+"""By the recipe's two keys what has no counterpart, that counterpart, and how a recipe leaves it
+out.
+"""
+
+_PAIRED = {
+    "boxes": "every image needs an annotation, and every annotation an image",
+    "mask": "every image needs a mask, and every mask an image",
+}
 
 
-def _unmatched(key: str, place: str, names: Sequence[str], policy: str) -> list[str]:
+def _unmatched(section: str, key: str, place: str, names: Sequence[str], policy: str) -> list[str]:
     """The note on images or annotations without a counterpart; raises InputError if ``policy``
     refuses them.
+
+    ``section`` is the recipe's key that holds the ``key``: "boxes" or "mask".
     """
-    noun, counterpart, skip = _UNMATCHED[key]
+    noun, counterpart, skip = _UNMATCHED[section, key]
     count = number_of(len(names), noun)
     text = f"{place}: {count} without {counterpart}"
-    expected = "every image needs an annotation, and every annotation an image"
-    hint = f"to leave them out, write next to {place}: {skip}"
+    expected = _PAIRED[section]
+    hint = f"to leave them out, write in the recipe's `{section}`: {skip}"
     return left_out(text, names, policy, expected, hint)
 
 
@@ -452,5 +465,5 @@ def _labels_of(image: Marked, labels: Mapping[str, int]) -> list[int]:
     for text in image.texts:
         if text not in labels:
             expected = f"expected one of {listed(labels, 20)}"
-            raise fault(image.place, f"the class {text!r}", expected)
+            raise fault(image.place, f"the class {text!r} is not among the `names`", expected)
     return [labels[text] for text in image.texts]

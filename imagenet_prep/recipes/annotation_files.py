@@ -29,7 +29,8 @@ MOST = 1 << 53
 def check_size(width: float, height: float, place: str) -> Size:
     """A size in pixels; raises InputError if it can't be one."""
     if min(width, height) < 1:
-        raise fault(place, f"a size of {int(width)} x {int(height)}", "expected pixels")
+        problem = f"the image has a size of {width:g} x {height:g}"
+        raise fault(place, problem, "expected at least 1 x 1 pixel")
     return int(width), int(height)
 
 
@@ -41,7 +42,10 @@ def parse_number(text: str, place: str) -> float:
         number = math.nan
     if abs(number) <= MOST:
         return number
-    raise fault(place, f"{text[:40]!r}", f"expected a finite number, at most {MOST:,}")
+    problem = "the number is missing"
+    if text.strip():
+        problem = f"{text[:40]!r} is not a valid number"
+    raise fault(place, problem, f"expected a finite number, at most {MOST:,}")
 
 
 def check_numbers(values: Sequence[Any]) -> list[float]:
@@ -59,14 +63,16 @@ def read_text(path: Path) -> str:
     try:
         return read_plain(path, LARGEST).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise fault(str(path), f"not UTF-8, at byte {error.start:,}", "expected a text") from error
+        problem = f"the text is not UTF-8 from byte {error.start:,} on"
+        raise fault(str(path), problem, "expected UTF-8") from error
 
 
 def read_xml(path: Path) -> ElementTree.Element:
     """The root of an XML file; raises InputError if it is none, or if it declares entities."""
     content, place = read_plain(path, LARGEST), str(path)
     if has_doctype(content):
-        raise fault(place, "a document type declaration, which annotations don't have")
+        problem = "it has <!DOCTYPE, a document type declaration"
+        raise fault(place, problem, "expected XML without one, since it can declare entities")
     try:
         return ElementTree.fromstring(content)  # noqa: S314 - nothing expands without a DOCTYPE
     except (ElementTree.ParseError, ValueError, LookupError) as error:
@@ -90,7 +96,37 @@ def json_fault(path: Path, error: Exception, expected: str) -> InputError:
     """The error for a JSON file of another shape."""
     problem, _, key = str(error).partition(" - at ")
     place = f"{path}: {key.strip('`').removeprefix('$.')}" if key else str(path)
-    return fault(place, problem.replace("`", ""), expected)
+    if isinstance(error, RecursionError):
+        problem = "the JSON is nested too deep"
+    return fault(place, json_problem(problem), expected)
+
+
+_JSON_TYPES = {
+    "str": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "object": "an object",
+    "array": "a list",
+}
+"""The types of JSON values by msgspec's names."""
+
+
+def json_problem(problem: str) -> str:
+    """The problem of a JSON value, of which msgspec says "Expected `int`, got `str`", as a user
+    knows the types.
+    """
+    missing = re.fullmatch(r"Object missing required field `(.*)`", problem)
+    if missing:
+        return f"the key {missing[1]} is missing"
+    if problem == "Input data was truncated":
+        return "the JSON ends too early"
+    return re.sub(r"`([^`]*)`", _in_plain_words, problem).replace("Expected ", "expected ")
+
+
+def _in_plain_words(types: re.Match[str]) -> str:
+    names = types[1].split(" | ")
+    return " or ".join(_JSON_TYPES.get(name, name) for name in names)
 
 
 def list_files(folder: Path, ending: str) -> list[str]:

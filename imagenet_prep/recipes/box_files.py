@@ -34,6 +34,7 @@ from imagenet_prep.recipes.object_masks import (
     corners_of,
     outline_text,
 )
+from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,7 +66,8 @@ class DrawnObject(Struct, gc=False):
     def polygon(cls, label: str, points: Sequence[tuple[float, float]], place: str) -> DrawnObject:
         """An object whose outline is a polygon; its box is that of the outline."""
         if len(points) < 3:
-            raise fault(place, f"a polygon of {len(points)} points", "expected at least three")
+            count = number_of(len(points), "point")
+            raise fault(place, f"a polygon of {count}", "expected at least three")
         ring = [coordinate for point in points for coordinate in point]
         return cls(label, corners_of([ring]), place, rings=[ring])
 
@@ -227,12 +229,12 @@ class BoxFile(Struct):
 class PolygonError(InputError):
     """A polygon, in a recipe that doesn't say what polygons become."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, problem: str = "the object is a polygon") -> None:
         hint = (
             "write in the recipe's `boxes`: polygons: boxes (the box around each outline), "
             "or masks (its pixels, too)"
         )
-        super().__init__(f"{place}: the object is a polygon", "expected a box", hint)
+        super().__init__(f"{place}: {problem}", "expected a box", hint)
 
 
 class OutlineError(InputError):
@@ -243,7 +245,7 @@ class OutlineError(InputError):
             "write in the recipe's `boxes`: polygons: boxes (there are no masks then); "
             "or draw its outline"
         )
-        expected = "expected a polygon of each: polygons is masks"
+        expected = "expected an outline of each object: the recipe says `polygons: masks`"
         super().__init__(f"{place}: the object has no outline", expected, hint)
 
 

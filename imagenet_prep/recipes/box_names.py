@@ -17,6 +17,7 @@ from imagenet_prep.recipes.box_policy import fault
 from imagenet_prep.recipes.recipe_file import read_texts
 from imagenet_prep.recipes.table_rows import LabelsFault, csv_rows
 from imagenet_prep.storage.files import read_plain
+from imagenet_prep.text import number_of
 
 
 class BoxNames(Struct, frozen=True):
@@ -53,7 +54,10 @@ def read_box_names(path: Path) -> BoxNames:
     if suffix not in (".yaml", ".yml"):
         lines = map(str.strip, read_text(path).splitlines())
         return BoxNames(list(filter(None, lines)))
-    names = read_data_yaml(path).get("names")
+    keys = read_data_yaml(path)
+    if "names" not in keys:
+        raise fault(str(path), "it has no key `names`", "expected the names of the classes")
+    names = keys["names"]
     if isinstance(names, list):
         names = dict(enumerate(names))
     elif not isinstance(names, dict):
@@ -66,13 +70,15 @@ _NUMBER = re.compile(r"0|[1-9]\d{0,4}")
 
 def _order(path: Path, names: Mapping[str, Any]) -> list[str]:
     """The names in the order of their numbers; "" for a number without a name."""
-    are_numbers = all(map(_NUMBER.fullmatch, names))
-    are_texts = all(isinstance(name, str) and name for name in names.values())
     if not names:
         raise fault(str(path), "`names` has no classes", "expected the names of the classes")
-    if not are_numbers or not are_texts:
-        problem = "a class has no name or no valid number"
-        raise fault(str(path), problem, "expected whole numbers from 0, each with a name")
+    for number, name in names.items():
+        expected = "expected whole numbers from 0, each with a name"
+        if not _NUMBER.fullmatch(number):
+            problem = f"{number!r} is not the number of a class"
+            raise fault(str(path), problem, expected)
+        if not isinstance(name, str) or not name:
+            raise fault(str(path), f"class {number} has no name", expected)
     names_by_number = {int(number): name for number, name in names.items()}
     class_count = max(names_by_number) + 1
     return [names_by_number.get(number, "") for number in range(class_count)]
@@ -94,9 +100,11 @@ def _read_pairs(path: Path) -> list[tuple[str, str]]:
         rows = list(csv_rows(read_plain(path, LARGEST), "csv"))
     except LabelsFault as error:
         raise fault(f"{path}, line {error.line}", error.reason) from error
-    faulty_lines = [line for line, cells in rows if len(cells) != 2]
-    if faulty_lines or not rows:
-        place = f"{path}, line {faulty_lines[0] if faulty_lines else 1}"
-        expected = "expected a name and its number, or an id and a name"
-        raise fault(place, "not two columns", expected)
+    expected = "expected a name and its number, or an id and a name"
+    if not rows:
+        raise fault(str(path), "it names no class", expected)
+    for line, cells in rows:
+        if len(cells) != 2:
+            count = number_of(len(cells), "column")
+            raise fault(f"{path}, line {line}", count, expected)
     return [(left.strip(), right.strip()) for _, (left, right) in rows]

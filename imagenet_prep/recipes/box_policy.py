@@ -128,9 +128,12 @@ def _find_problem(corners: Corners, size: Size | None, *, has_area: bool) -> tup
     if min(xmin, ymin) < -slack or xmax > width + slack or ymax > height + slack:
         image = "the image" if size is None else f"the image of {width} x {height} pixels"
         return f"{box} leads out of {image}", "expected it inside: xmin, ymin, xmax, ymax"
-    if not has_area:
-        return f"{box} is empty", "expected a width and a height inside the image"
-    return None
+    if has_area:
+        return None
+    expected = "expected a width and a height inside the image"
+    if xmin < xmax and ymin < ymax:
+        return f"{box} has no part inside the image", expected
+    return f"{box} is empty", expected
 
 
 def _shown(corners: Corners) -> str:

@@ -31,8 +31,8 @@ def refuse_impossible(marked: Mapping[int, Marked]) -> None:
     box, *other_boxes = refused
     expected = box.expected
     if other_boxes:
-        count = number_of(len(other_boxes), "more box", "more boxes")
-        expected += f"; {count} can't be: {listed([other.place for other in other_boxes])}"
+        boxes_are = number_of(len(other_boxes), "more box is", "more boxes are")
+        expected += f"; {boxes_are} impossible: {listed([other.place for other in other_boxes])}"
     hint = (
         "correct the annotations, or write in the recipe: boxes_outside: clip (or drop, "
         "which leaves such boxes out)"

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages, find_rows
-from imagenet_prep.recipes.annotation_files import MOST, check_size
+from imagenet_prep.recipes.annotation_files import MOST, check_size, json_problem
 from imagenet_prep.recipes.box_files import BoxFile, Marked, PolygonError, columns_named
 from imagenet_prep.recipes.box_policy import Corners, Size, corners_of_size, fault
 from imagenet_prep.recipes.coco_file import Coco, CocoAnnotation, OutlinedAnnotation, read_coco
@@ -29,6 +29,7 @@ from imagenet_prep.recipes.object_masks import (
 )
 from imagenet_prep.sources.names import below, text_of
 from imagenet_prep.storage.files import kind_of
+from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -53,7 +54,10 @@ def _read_boxes(path: Path, coco: Coco, keypoint_count: int, file: BoxFile) -> l
         category = annotation.category_id
         if category not in keypoint_names:
             expected = "expected the id of one of the categories"
-            raise fault(place, f"category_id {category}", expected)
+            problem = f"category_id {category} is the id of no category"
+            if category is None:
+                problem = "category_id is missing"
+            raise fault(place, problem, expected)
         corners = _corners(annotation, outline, image, place, has_outlines=coco.has_outlines)
         placed = file.place(corners, image, place)
         if placed.corners is None:
@@ -125,7 +129,8 @@ def _outline_of(annotation: CocoAnnotation, place: str) -> Outline | None:
         outline = read_outline(annotation.segmentation)
     except msgspec.MsgspecError as error:
         expected = "expected polygons, or runs with counts and size"
-        raise fault(place, f"segmentation: {error}", expected) from error
+        problem = f"segmentation: {json_problem(str(error))}"
+        raise fault(place, problem, expected) from error
     if isinstance(outline, Runs):
         return Runs(size=outline.size, counts=outline.counts)  # an annotation names no file
     return outline or None
@@ -137,13 +142,17 @@ def _panoptic_png(
     """The PNG of an image's segments: in the folder that is named as their file is, next to it."""
     folder = path.with_suffix("")
     expected = f"expected the PNG of its segments in {folder}"
+    if not annotation.file_name:
+        raise fault(place, "file_name is missing", expected)
     file_name = Path(annotation.file_name)
     if file_name.is_absolute() or ".." in file_name.parts:
         problem = f"file_name {annotation.file_name[:80]!r} leads out of {folder}"
         raise fault(place, problem, expected)
     png = below(folder, annotation.file_name)
-    if kind_of(png) != "file":
-        raise InputError(f"{place}: {png} is not there", expected, "unpack the PNGs there")
+    file_type = kind_of(png)
+    if file_type != "file":
+        problem = "not there" if file_type == "nothing" else "not a file"
+        raise InputError(f"{place}: {png} is {problem}", expected, "unpack the PNGs there")
     image.mask_files.append(png)
     relative_path = os.path.relpath(png, file.root)
     length = png.stat().st_size
@@ -156,7 +165,7 @@ def _number_classes(path: Path, coco: Coco, file: BoxFile) -> dict[int | None, l
         first_name = file.classes.setdefault(category.id, category.name)
         if first_name != category.name:
             place = f"{path}: category {category.id}"
-            problem = f"{category.name!r}, and {first_name!r} before"
+            problem = f"the name is {category.name!r}, and {first_name!r} before"
             raise fault(place, problem, "expected one name for each id")
     return {category.id: category.keypoints for category in coco.categories}
 
@@ -173,10 +182,12 @@ def _corners(
     if annotation.bbox is not None:
         return corners_of_size(*annotation.bbox)
     if outline is None and has_outlines and not isinstance(annotation, OutlinedAnnotation):
-        raise PolygonError(place)
+        raise PolygonError(place, "the object has no bbox, and outlines are not read")
     is_segment = isinstance(outline, Runs) and outline.segment is not None
-    if outline is None or is_segment:
+    if is_segment:
         raise fault(place, "no bbox", "expected x, y, width, height")
+    if outline is None:
+        raise fault(place, "no bbox", "expected x, y, width, height, or an outline")
     assert image.size is not None
     return _corners_of_outline(outline, image.size, place)
 
@@ -224,10 +235,14 @@ def _read_keypoints(
     number_count = 3 * keypoint_count
     numbers = annotation.keypoints or [0.0] * number_count
     has_names = len(names) == keypoint_count
-    lacks_names = annotation.keypoints and not has_names
-    if len(numbers) != number_count or lacks_names:
+    if annotation.keypoints and not has_names:
+        count = number_of(len(names), "keypoint")
+        expected = f"expected {keypoint_count}, as another category names"
+        raise fault(place, f"its category names {count}", expected)
+    if len(numbers) != number_count:
+        count = number_of(len(numbers), "number")
         expected = f"expected three for each of {keypoint_count}"
-        raise fault(place, f"{len(numbers)} numbers of keypoints", expected)
+        raise fault(place, f"{count} of keypoints", expected)
     assert image.size is not None
     width, height = image.size
     xs = [x / width for x in numbers[::3]]
@@ -248,8 +263,8 @@ def _check_keypoints(
 ) -> None:
     """Raise InputError if one is far out of the image, or a visibility is no number of a record."""
     if not all(-1 <= coordinate <= 2 for coordinate in (*xs, *ys)):
-        problem = "keypoints that lead out of the image"
-        raise fault(place, problem, "expected x, y and visibility of each")
+        problem = "its keypoints lead far out of the image"
+        raise fault(place, problem, "expected x, y in pixels of the image, and visibility of each")
     for visibility in visibilities:
         if not abs(visibility) <= MOST:
             raise fault(place, f"a visibility of {visibility:g}", "expected 0, 1 or 2")
@@ -274,9 +289,13 @@ def _images_in(path: Path, coco: Coco) -> dict[int | str, Marked]:
     names: set[str] = set()
     for number, image in enumerate(coco.images):
         place = f"{path}: images[{number}] (id {image.id})"
-        if image.id in images or image.file_name in names:
-            problem = f"{image.file_name} or its id occurs twice"
-            raise fault(place, problem, "expected every image once")
+        problem = ""
+        if image.file_name in names:
+            problem = f"{image.file_name} is among the images before it"
+        elif image.id in images:
+            problem = f"its id is that of {images[image.id].name}, too"
+        if problem:
+            raise fault(place, problem, "expected every image once, each with its own id")
         names.add(image.file_name)
         size = check_size(image.width, image.height, place)
         values = {"boxes.source_id": str(image.id)}
@@ -287,7 +306,7 @@ def _images_in(path: Path, coco: Coco) -> dict[int | str, Marked]:
 def _image_of(images: Mapping[int | str, Marked], annotation: CocoAnnotation, place: str) -> Marked:
     if annotation.image_id not in images:
         expected = "expected the id of one of the images"
-        raise fault(place, f"image_id {annotation.image_id}", expected)
+        raise fault(place, f"image_id {annotation.image_id} is the id of no image", expected)
     return images[annotation.image_id]
 
 

@@ -117,8 +117,8 @@ class _TableReader(Struct, frozen=True):
         """The column of each role."""
         unknown_roles = sorted(set(self.columns) - {*_ROLES, *_IN_A_CELL})
         if unknown_roles:
-            expected = f"expected some of {', '.join(_ROLES)}, boxes"
-            raise fault(str(path), f"columns: {unknown_roles[0]}", expected)
+            problem = f"`columns` in the recipe's `boxes` has no use for {unknown_roles[0]}"
+            raise InputError(problem, f"expected some of {', '.join(_ROLES)}, boxes")
         folded = {column.lower(): column for column in reversed(header)}
         named = self.columns
         if not self.header:
@@ -132,10 +132,7 @@ class _TableReader(Struct, frozen=True):
             if matches:
                 columns[role] = matches[0]
             elif role in named or self._needs(role):
-                problem = f"{path}: no column for {role}"
-                expected = f"expected one of {', '.join(header)}"
-                hint = f"write in the recipe: columns: {{{role}: COLUMN}}"
-                raise InputError(problem, expected, hint)
+                raise _no_column(path, role, named.get(role), header)
         return columns
 
     def _needs(self, role: str) -> bool:
@@ -145,11 +142,21 @@ class _TableReader(Struct, frozen=True):
         return role not in ("width", "height")
 
 
+def _no_column(path: Path, role: str, name: str | None, header: Sequence[str]) -> InputError:
+    """The error for a table without the column of a role, or without the one that is named."""
+    problem = f"{path}: no column for {role}"
+    if name is not None:
+        problem = f"{path}: no column {name} for {role}"
+    expected = f"expected one of {', '.join(header)}"
+    hint = f"name the column in the recipe's `boxes`: columns: {{{role}: COLUMN}}"
+    return InputError(problem, expected, hint)
+
+
 def _other_size(size: Size, expected: Size, place: str) -> InputError:
     """The error for an image that has two sizes."""
     width, height = size
     expected_width, expected_height = expected
-    problem = f"a size of {width} x {height}"
+    problem = f"the image has a size of {width} x {height}"
     return fault(place, problem, f"expected {expected_width} x {expected_height}, as before")
 
 
@@ -213,7 +220,9 @@ def _row(texts: Mapping[str, str], place: str) -> _Row:
     edges = [texts[edge] for edge in edge_names]
     has_box = any(edges)
     if not name or (has_box and not class_name):
-        raise fault(place, "an empty cell", "expected an image, four corners and a class")
+        missing = "a class" if name else "the name of an image"
+        problem = f"a row without {missing}"
+        raise fault(place, problem, "expected an image, four corners and a class")
     if not has_box:
         return _Row(name, class_name, None, size, place)
     xmin, ymin, width_or_xmax, height_or_ymax = (parse_number(edge, place) for edge in edges)

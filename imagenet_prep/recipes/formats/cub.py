@@ -14,6 +14,7 @@ from imagenet_prep.recipes.annotation_files import parse_number, read_text
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import corners_of_size, fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
+from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -32,7 +33,8 @@ def _read(path: Path) -> list[Drawn]:
     images = []
     for (image_id, *numbers), place in _read_lines(path, 5):
         if image_id not in names_by_id:
-            raise fault(place, f"the image {image_id}", f"expected one of {names_file}")
+            problem = f"no image has the id {image_id}"
+            raise fault(place, problem, f"expected an id of {names_file}")
         name = names_by_id[image_id]
         class_name = name.rpartition("/")[0].rpartition("/")[2]
         x, y, width, height = (parse_number(number, place) for number in numbers)
@@ -52,11 +54,12 @@ def _read_splits(path: Path) -> dict[str, str]:
 
 def _read_lines(path: Path, word_count: int) -> Iterator[tuple[list[str], str]]:
     """The words of each line, and its place."""
-    for number, line in enumerate(read_text(need_annotations(path)).splitlines(), 1):
+    text = read_text(need_annotations(path)).removesuffix("\n")
+    for number, line in enumerate(text.split("\n"), 1):
         place = f"{path}, line {number}"
         words = line.split(None, word_count - 1)
         if len(words) != word_count:
-            raise fault(place, f"{len(words)} values", f"expected {word_count}")
+            raise fault(place, number_of(len(words), "value"), f"expected {word_count}")
         yield words, place
 
 

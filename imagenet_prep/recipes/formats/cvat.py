@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
+from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.annotation_files import check_size, parse_number, read_xml
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject
@@ -21,14 +24,27 @@ _ELLIPSE = ("cx", "cy", "rx", "ry")
 
 
 def _read(path: Path) -> list[Drawn]:
-    images = [_read_image(element, path) for element in read_xml(path).iter("image")]
+    elements = list(read_xml(path).iter("image"))
+    images = [_read_image(element, path) for element in elements]
     if images and not any(image.objects for image in images):
-        hint = (
-            "tags are classes of whole images: export them from CVAT as ImageNet 1.0, "
-            "which has a folder a class"
-        )
-        raise fault(str(path), "no image has a box or a polygon", f"expected some; {hint}")
+        raise _no_objects(path, elements)
     return images
+
+
+def _no_objects(path: Path, images: Sequence[ElementTree.Element]) -> InputError:
+    """The error for a file without boxes: tags are classes of whole images."""
+    problem = "no image has a box, a polygon or an ellipse"
+    most_tags = max(len(image.findall("tag")) for image in images)
+    if not most_tags:
+        return fault(str(path), problem, "expected some")
+    hint: str = "a labels file can give an image several classes"
+    if most_tags == 1:
+        hint = Hint(
+            "on the folder of the images, run ",
+            mention("init", "--as", "cvat-tags"),
+            ": it makes a recipe of these classes",
+        )
+    return fault(str(path), problem, "expected some: tags are classes of whole images", hint)
 
 
 def _read_image(element: ElementTree.Element, path: Path) -> Drawn:
@@ -48,7 +64,7 @@ def _read_object(element: ElementTree.Element, place: str) -> DrawnObject:
         raise fault(place, "no label", "expected the class")
     rotation = parse_number(element.get("rotation", "0"), f"{place}: rotation")
     if rotation % 360:
-        problem = f"a {element.tag} that is rotated"
+        problem = f"the {element.tag} is rotated"
         raise fault(place, problem, "expected sides along those of the image")
     if element.tag == "polygon":
         points = _points(element, place)
@@ -61,14 +77,15 @@ def _read_object(element: ElementTree.Element, place: str) -> DrawnObject:
         x, y, half_width, half_height = _numbers(element, _ELLIPSE, place)
         corners = corners_around(x, y, half_width, half_height)
         return DrawnObject(label, corners, place)
-    raise fault(place, f"a {element.tag}", "expected a box, a polygon or an ellipse")
+    problem = f"the shape is <{element.tag}>"
+    raise fault(place, problem, "expected a box, a polygon or an ellipse")
 
 
 def _points(element: ElementTree.Element, place: str) -> list[tuple[float, float]]:
     """The corners of a polygon."""
     pairs = [pair.split(",") for pair in element.get("points", "").split(";")]
     if any(len(pair) != 2 for pair in pairs):
-        raise fault(place, "points that are no pairs", "expected x,y;x,y;...")
+        raise fault(place, "its points are no pairs of numbers", "expected x,y;x,y;...")
     points = []
     for x, y in pairs:
         points.append((parse_number(x, place), parse_number(y, place)))

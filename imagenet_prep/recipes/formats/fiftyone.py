@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, ValidationError, convert
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.annotation_files import read_json
+from imagenet_prep.recipes.annotation_files import json_problem, read_json
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import corners_of_size, fault
 from imagenet_prep.recipes.folder_words import split_name
@@ -60,7 +60,10 @@ def _read_sample(sample: dict[str, Any], place: str) -> Drawn:
         file_name = convert(sample.get("filepath"), str)
     except ValidationError as error:
         expected = "expected filepath, tags, and detections of label and bounding_box"
-        raise fault(place, str(error), expected) from error
+        problem, _, key = str(error).partition(" - at ")
+        part = key.strip("`").removeprefix("$")
+        where = f"{place}.{field}.detections{part}" if part else place
+        raise fault(where, json_problem(problem), expected) from error
     objects = _read_objects(detections, None, f"{place}.{field}.detections")
     return Drawn(file_name, place, objects, is_relative=True, split=_split_in(tags))
 
@@ -78,7 +81,7 @@ def _field_of_boxes(sample: dict[str, Any], place: str) -> str | None:
         return _TRUTH
     if len(fields) > 1:
         expected = f"expected one field of boxes, or {_TRUTH}"
-        raise fault(place, f"boxes in {listed(fields)}", expected)
+        raise fault(place, f"the sample has boxes in {listed(fields)}", expected)
     return fields[0] if fields else None
 
 
@@ -103,9 +106,12 @@ def _read_objects(
 def _class_name(label: int | str, classes: list[str] | None, place: str) -> str:
     if isinstance(label, str):
         return label
-    if classes is None or not 0 <= label < len(classes):
-        expected = f"expected 0 to {len(classes or ()) - 1}, the numbers of `classes`"
-        raise fault(place, f"class {label}", expected)
+    if not classes:
+        problem = f"the class is the number {label}, and the file has no list `classes`"
+        raise fault(place, problem, "expected the name of the class, or that list")
+    if not 0 <= label < len(classes):
+        expected = f"expected 0 to {len(classes) - 1}, the numbers of `classes`"
+        raise fault(place, f"there is no class {label}", expected)
     return classes[label]
 
 

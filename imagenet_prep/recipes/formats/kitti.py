@@ -12,6 +12,7 @@ from imagenet_prep.recipes.annotation_files import parse_number, read_text
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject, columns_named
 from imagenet_prep.recipes.box_policy import fault
 from imagenet_prep.recipes.formats import Format
+from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -35,8 +36,8 @@ def _read(path: Path) -> Drawn:
 
 def _read_object(words: list[str], place: str) -> DrawnObject:
     if len(words) not in _WORD_COUNTS:
-        expected = "expected 15: class, truncated, occluded, alpha, 4 corners, ..."
-        raise fault(place, f"{len(words)} values", expected)
+        expected = "expected 15 or 16: class, truncated, occluded, alpha, 4 corners, ..."
+        raise fault(place, number_of(len(words), "value"), expected)
     is_truncated = parse_number(words[1], place) > 0
     left, top, right, bottom = (parse_number(word, place) for word in words[4:8])
     corners = (left, top, right, bottom)

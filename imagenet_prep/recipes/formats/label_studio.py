@@ -39,13 +39,13 @@ def _read(path: Path, image_names: frozenset[str]) -> list[Drawn]:
             images.append(_read_task(task, image_names, place))
         except (AttributeError, KeyError, TypeError) as error:
             expected = "expected data, and annotations with a result"
-            raise fault(place, "no task of Label Studio", expected) from error
+            raise fault(place, "it is not a task of Label Studio", expected) from error
     return images
 
 
 def _read_task(task: _Json, image_names: frozenset[str], place: str) -> Drawn:
     objects: list[DrawnObject] = []
-    for number, region in enumerate(_regions(task, place)):
+    for number, region in enumerate(_regions(task, place), 1):
         place_of_object = f"{place}: object {number}"
         objects.append(_read_object(region, place_of_object))
     name = _image_name(task, image_names, place)
@@ -60,7 +60,8 @@ def _image_name(task: _Json, image_names: frozenset[str], place: str) -> str:
     paths = [value for value in data.values() if isinstance(value, str) and "/" in value]
     address = data.get("image") or next(iter(paths), "")
     if not isinstance(address, str) or not address:
-        raise fault(place, "no image", "expected its path or address in data.image")
+        problem = "the task names no image"
+        raise fault(place, problem, "expected its path or address in data.image")
     before_query, _, _ = address.partition("?")
     _, _, path_in_query = address.partition("?d=")
     path = unquote(path_in_query or before_query)
@@ -84,30 +85,32 @@ def _regions_of_annotations(annotations: Sequence[_Json], place: str) -> Iterato
     """The regions of the only annotation that was not cancelled."""
     valid = [annotation for annotation in annotations if not annotation.get("was_cancelled")]
     if len(valid) > 1:
-        problem = f"{len(valid)} annotations of one image"
+        problem = f"the image has {len(valid)} annotations"
         raise fault(place, problem, "expected one: cancel the others")
     for annotation in valid:
         results = [result for result in annotation["result"] if "original_width" in result]
         if any(result.get("image_rotation") for result in results):
-            problem = "an image that was turned in Label Studio"
+            problem = "the image was turned in Label Studio"
             raise fault(place, problem, "expected regions of the image as it is")
         yield from (result["value"] for result in results)
 
 
 def _read_object(region: _Json, place: str) -> DrawnObject:
     names = (name for name in region if name in _SHAPES or _OTHER_SHAPES.fullmatch(name))
-    shape = next(names, "no label")
-    labels = region.get(shape)
-    expected = f"expected one label: {', '.join(_SHAPES)}"
+    shape = next(names, "")
     if region.get("rotation"):
-        raise fault(place, "a rotated region", expected)
-    if shape not in _SHAPES or not _is_one_name(labels):
-        raise fault(place, f"a region with {shape}", expected)
+        problem = "the region is rotated"
+        raise fault(place, problem, "expected sides along those of the image")
+    if shape not in _SHAPES:
+        problem = f"the region has {shape or 'no label'}"
+        raise fault(place, problem, f"expected one of {', '.join(_SHAPES)}")
+    if not _is_one_name(region[shape]):
+        raise fault(place, f"{shape} is not a list of one label", 'expected such as ["cat"]')
     try:
         return _place_object(region, shape, place)
     except (KeyError, TypeError, ValueError) as error:
-        problem = f"{shape} without its numbers"
-        raise fault(place, problem, "expected values that Label Studio writes") from error
+        problem = f"a value of the region of {shape} is missing or not a number"
+        raise fault(place, problem, "expected the numbers that Label Studio writes") from error
 
 
 def _is_one_name(labels: Any) -> bool:

@@ -13,6 +13,7 @@ from imagenet_prep.recipes.annotation_files import check_size, read_json
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import corners_around, fault
 from imagenet_prep.recipes.formats import NUMBERING, Format
+from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -51,7 +52,8 @@ def _read_object(shape: _LabelMeShape, place: str) -> DrawnObject:
     if shape.shape_type in (None, "polygon"):
         return DrawnObject.polygon(shape.label, points, place)
     if shape.shape_type not in ("rectangle", "circle") or len(points) != 2:
-        problem = f"a shape {shape.shape_type!r} of {len(points)} points"
+        count = number_of(len(points), "point")
+        problem = f"the shape {shape.shape_type!r} has {count}"
         raise fault(place, problem, "expected a rectangle or a circle of two points, or a polygon")
     if shape.shape_type == "rectangle":
         return DrawnObject.rectangle(shape.label, points, place)

@@ -36,8 +36,8 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     root = images.roots.root
     names = images.class_names(keys).order
     if len(names) > 1:
-        expected = "expected one: files of masks have no classes"
-        raise InputError(f"boxes: names: {len(names)} names", expected)
+        problem = f"`names` in the recipe's `boxes` has {len(names)} classes"
+        raise InputError(problem, "expected one: files of masks have no classes")
     class_name = names[0] if names else NAMELESS
     image_paths = [os.path.relpath(below(images.roots.base, name), root) for name in images.names]
     masks_by_image, missing = group_masks(image_paths, _mask_paths(keys.places, root))
@@ -78,8 +78,8 @@ def _read(
         height, width = pixels.shape
         image.size = image.size or (width, height)
         if image.size != (width, height):
-            expected = f"expected {image.size[0]} x {image.size[1]}"
-            raise fault(str(file), f"{width} x {height} pixels", expected)
+            expected = f"expected {image.size[0]} x {image.size[1]}, as in {mask_paths[0]}"
+            raise fault(str(file), f"the mask has {width} x {height} pixels", expected)
         outline = Runs(file=text_of(mask_path), length=len(data))
         images.file.add_pixels(image, class_name, pixels, outline, str(file))
         image.mask_files.append(file)

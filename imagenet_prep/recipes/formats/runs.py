@@ -4,6 +4,7 @@ perhaps its class, and EncodedPixels.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,6 +18,7 @@ from imagenet_prep.recipes.box_policy import NAMELESS, Size, fault
 from imagenet_prep.recipes.folder_words import is_mask_folder
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
 from imagenet_prep.recipes.object_masks import Runs
+from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 _RUNS = "encodedpixels"
 _NO_OBJECT = "-1"
 _CLASSES = ("classid", "class", "label")
+_WHOLE = re.compile(r"[0-9]{1,18}")
 
 
 class _RunsOfObject(NamedTuple):
@@ -59,8 +62,8 @@ def _rows(path: Path) -> Iterator[_RunsOfObject]:
     line_numbers, columns = read_columns(path)
     folded = {name.lower(): cells for name, cells in columns.items()}
     if _RUNS not in folded:
-        expected = f"expected this column among {', '.join(columns)}"
-        raise fault(str(path), "no column EncodedPixels", expected)
+        expected = f"expected it next to the columns {', '.join(columns)}"
+        raise fault(str(path), "there is no column EncodedPixels", expected)
     names = next(iter(columns.values()))
     class_columns = (folded[name] for name in _CLASSES if name in folded)
     nameless = [NAMELESS] * len(line_numbers)
@@ -81,8 +84,8 @@ def _add_object(
     try:
         counts = _coco_counts(words, size)
         pixels = mask_pixels.fill_runs(counts, size)
-    except (ImageError, ValueError) as error:
-        problem = f"runs that can't be: {error}"
+    except ImageError as error:
+        problem = f"the runs can't be filled: {error}"
         expected = "expected pairs of start and length; starts count from 1"
         raise fault(place, problem, expected) from error
     width, height = size
@@ -95,16 +98,26 @@ def _coco_counts(words: Sequence[str], size: Size) -> list[int]:
     become lengths of 0 and 1 in turn.
     """
     if len(words) % 2:
-        raise ImageError(f"{len(words)} numbers")
-    numbers = list(map(int, words))
+        raise ImageError(f"they are {number_of(len(words), 'number')}")
+    numbers: list[int] = []
+    for word in words:
+        if not _WHOLE.fullmatch(word):
+            raise ImageError(f"{word[:40]!r} is not a whole number from 0")
+        numbers.append(int(word))
     counts: list[int] = []
     position = 0
     for start, length in zip(numbers[::2], numbers[1::2], strict=True):
         first_pixel = start - 1
+        if first_pixel < 0:
+            raise ImageError("a run starts at 0")
+        if first_pixel < position:
+            raise ImageError(f"the run at {start:,} starts within the one before it")
         counts += (first_pixel - position, length)
         position = first_pixel + length
     width, height = size
     pixels_left = width * height - position
+    if pixels_left < 0:
+        raise ImageError(f"they lead out of the image of {width} x {height} pixels")
     return [*counts, pixels_left]
 
 

@@ -12,6 +12,7 @@ from imagenet_prep.recipes.annotation_files import check_size, read_json
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import fault
 from imagenet_prep.recipes.formats import NUMBERING, Format
+from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -54,9 +55,9 @@ def _refuse_holes(path: Path, image: _SuperviselyImage) -> None:
     for number, annotation in enumerate(image.objects):
         if annotation.points and annotation.points.interior:
             place = f"{path}: objects[{number}]"
-            hint = "polygons: boxes in the recipe's `boxes` takes its box alone"
-            problem = "a polygon with holes, which a mask would fill"
-            raise fault(place, problem, f"expected none; {hint}")
+            problem = "the polygon has holes, which a mask would fill"
+            hint = "write in the recipe's `boxes`: polygons: boxes (its box alone)"
+            raise fault(place, problem, "expected a polygon without holes", hint)
 
 
 def _read_object(annotation: _SuperviselyObject, place: str) -> DrawnObject:
@@ -64,7 +65,8 @@ def _read_object(annotation: _SuperviselyObject, place: str) -> DrawnObject:
     if annotation.geometry_type == "polygon":
         return DrawnObject.polygon(annotation.class_title, points, place)
     if annotation.geometry_type != "rectangle" or len(points) != 2:
-        problem = f"a {annotation.geometry_type} of {len(points)} points"
+        count = number_of(len(points), "point")
+        problem = f"the {annotation.geometry_type} has {count}"
         raise fault(place, problem, "expected a rectangle of two corners, or a polygon")
     return DrawnObject.rectangle(annotation.class_title, points, place)
 

@@ -4,7 +4,7 @@ whose regions have a shape and attributes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from imagenet_prep.recipes.annotation_files import check_numbers, read_json, rea
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import corners_around, corners_of_size, fault
 from imagenet_prep.recipes.formats import NUMBERING, Format
+from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -76,7 +77,10 @@ def _rows(path: Path) -> Iterator[tuple[str, str, _ViaRegion | None]]:
             shape = msgspec.json.decode(row.get("region_shape_attributes") or "{}")
             attributes = msgspec.json.decode(row.get("region_attributes") or "{}")
         except msgspec.DecodeError as error:
-            raise fault(place, f"not JSON: {error}", "expected VIA's attributes") from error
+            problem = f"the attributes are not JSON: {error}"
+            raise fault(place, problem, "expected VIA's attributes") from error
+        if not isinstance(shape, dict) or not isinstance(attributes, dict):
+            raise fault(place, "the attributes are not an object", "expected VIA's attributes")
         region = _ViaRegion(shape, attributes) if shape else None
         yield name, place, region
 
@@ -87,7 +91,7 @@ def _read_object(region: _ViaRegion, class_attribute: str | None, place: str) ->
     shape_name = shape.get("name")
     if shape.get("theta"):
         expected = "expected a box parallel to the sides of the image"
-        raise fault(place, f"a rotated {shape_name}", expected)
+        raise fault(place, f"the {shape_name} is rotated", expected)
     try:
         if shape_name in ("polygon", "polyline"):
             xs = check_numbers(shape["all_points_x"])
@@ -104,39 +108,44 @@ def _read_object(region: _ViaRegion, class_attribute: str | None, place: str) ->
             corners = corners_around(*check_numbers(centre_and_radii))
             return DrawnObject(class_name, corners, place)
     except (KeyError, TypeError, ValueError) as error:
-        problem = f"a {shape_name} without its numbers"
-        raise fault(place, problem, "expected values that VIA writes") from error
-    raise fault(place, f"the shape {shape_name!r}", "expected rect, circle, ellipse or polygon")
+        problem = f"a value of the {shape_name} is missing or not a number"
+        raise fault(place, problem, "expected the numbers that VIA writes") from error
+    problem = f"the shape is {shape_name!r}" if shape_name else "the shape has no name"
+    raise fault(place, problem, "expected rect, circle, ellipse, polygon or polyline")
 
 
 def _class_name(attributes: dict[str, Any], class_attribute: str | None, place: str) -> str:
     """The attribute that is the class; a checkbox that is ticked."""
-    value = _class_value(attributes, class_attribute)
+    attribute = _class_attribute(attributes, class_attribute, place)
+    value = attributes[attribute]
     if isinstance(value, dict):
         ticked = [name for name, is_ticked in value.items() if is_ticked]
-        value = ticked[0] if len(ticked) == 1 else None
+        if len(ticked) != 1:
+            problem = f"{number_of(len(ticked), 'box is', 'boxes are')} ticked of {attribute}"
+            raise fault(place, problem, "expected one, the class")
+        value = ticked[0]
     if not isinstance(value, str) or not value.strip():
-        names = ", ".join(attributes) or "nothing"
-        expected = (
-            "expected a text; columns: {label: ATTRIBUTE} in the recipe's `boxes` names the "
-            "attribute"
-        )
-        raise fault(place, f"no class among its attributes ({names})", expected)
+        raise fault(place, f"its attribute {attribute} is not a text", "expected the class")
     return value.strip()
 
 
-def _class_value(attributes: dict[str, Any], class_attribute: str | None) -> Any:
-    """The value of the attribute that the recipe names, or of the only one, or of the first usual
-    one; None for none.
-    """
+def _class_attribute(attributes: dict[str, Any], class_attribute: str | None, place: str) -> str:
+    """The attribute that the recipe names, or the only one, or the first usual one."""
+    names: Iterable[str] = _CLASS_ATTRIBUTES
     if class_attribute:
-        return attributes.get(class_attribute)
-    if len(attributes) == 1:
-        return next(iter(attributes.values()))
-    for name in _CLASS_ATTRIBUTES:
-        if name in attributes:
-            return attributes[name]
-    return None
+        names = (class_attribute,)
+    elif len(attributes) == 1:
+        names = attributes
+    attribute = next((name for name in names if name in attributes), None)
+    if attribute is not None:
+        return attribute
+    attribute_names = ", ".join(attributes) or "none"
+    problem = f"no class among its attributes ({attribute_names})"
+    hint = "name the attribute in the recipe's `boxes`: columns: {label: ATTRIBUTE}"
+    if class_attribute:
+        problem = f"no attribute {class_attribute} ({attribute_names})"
+        hint = "correct `columns` in the recipe's `boxes`, or the file"
+    raise fault(place, problem, "expected the class as a text", hint)
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:

@@ -72,11 +72,10 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
 
 def _mark_files_without_ending(keys: BoxKeys, images: AnnotatedImages) -> None:
     """Read files such as n02085620_7, if some have the names of images."""
-    missing = images.missing
+    missing = [*images.missing]
     images.mark_files(keys.places, "", _read)
-    if images.marked:
-        missing += images.missing
-    images.missing = missing
+    if not images.marked:
+        images.missing[:] = missing
 
 
 def _note_other_names(images: AnnotatedImages) -> None:

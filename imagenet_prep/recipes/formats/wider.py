@@ -8,11 +8,13 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.annotation_files import parse_number, read_text
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import corners_of_size, fault
 from imagenet_prep.recipes.formats import Format
+from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -23,19 +25,22 @@ _CLASS = "face"
 def _read(path: Path) -> list[Drawn]:
     """The images of one split. An image without faces has a line of zeros."""
     images = []
-    lines = enumerate(read_text(path).splitlines(), 1)
+    text = read_text(path).rstrip()
+    lines = enumerate(text.split("\n") if text else [], 1)
     for number, name in lines:
         image = Drawn(name.strip(), f"{path}, line {number}", [])
         _, face_count = next(lines, _NO_LINE)
         face_count = face_count.strip()
         if not face_count.isdecimal():
-            problem = f"{face_count[:40]!r} after {name[:80]}"
+            problem = f"no number of faces follows {name.strip()[:80]}"
+            if face_count:
+                problem = f"{face_count[:40]!r} follows {name.strip()[:80]}"
             raise fault(image.place, problem, "expected the number of faces")
-        for _ in range(max(1, int(face_count))):
+        expected_lines = max(1, int(face_count))
+        for line_count in range(expected_lines):
             face_number, line = next(lines, _NO_LINE)
             if len(line.split()) < 4:
-                expected = f"expected x, y, width and height of {face_count} faces"
-                raise fault(f"{image.place}: line {face_number}", line[:40], expected)
+                raise _no_face(path, image, face_number, line_count, expected_lines)
             face = _read_face(line, f"{path}, line {face_number}")
             if face_count != "0":
                 image.objects.append(face)
@@ -45,6 +50,17 @@ def _read(path: Path) -> list[Drawn]:
 
 _NO_LINE = (0, "")
 """The line behind the last one."""
+
+
+def _no_face(
+    path: Path, image: Drawn, number: int, line_count: int, expected_lines: int
+) -> InputError:
+    """The error for a line that is no face, or for a file that ends too early (number 0)."""
+    lines = number_of(expected_lines, "line")
+    expected = f"expected {lines} of x, y, width and height for {image.name}"
+    if not number:
+        return fault(image.place, f"the file ends after {line_count} of them", expected)
+    return fault(f"{path}, line {number}", "it has no four numbers", expected)
 
 
 def _read_face(line: str, place: str) -> DrawnObject:

@@ -7,9 +7,9 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
@@ -30,7 +30,7 @@ from imagenet_prep.recipes.formats import (
 from imagenet_prep.recipes.path_matching import match
 from imagenet_prep.recipes.path_parts import stem_of
 from imagenet_prep.sources.names import below
-from imagenet_prep.text import listed
+from imagenet_prep.text import listed, number_of
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -70,13 +70,16 @@ def _read(path: Path, class_names: Sequence[str], pose_length: int) -> Drawn:
 def _read_object(words: Sequence[str], class_names: Sequence[str], place: str) -> DrawnObject:
     is_polygon = len(words) >= 7 and len(words) % 2 == 1
     if len(words) != 5 and not is_polygon:
-        expected = "expected 5: class, x, y, width, height; key points and confidences are not read"
-        raise fault(place, f"{len(words)} values", expected)
+        expected = (
+            "expected 5: class, x, y, width, height; or a class and the points of a polygon; "
+            "key points and confidences are not read"
+        )
+        raise fault(place, number_of(len(words), "value"), expected)
     class_name = _class_name(words[0], class_names, place)
     numbers = [parse_number(word, place) for word in words[1:]]
     if not all(-NO_PIXELS < number < NO_PIXELS for number in numbers):
         expected = "expected numbers from 0 to 1, relative to the image"
-        raise fault(place, " ".join(words[1:]), expected)
+        raise fault(place, f"the numbers are {' '.join(words[1:6])}", expected)
     if is_polygon:
         points = list(zip(numbers[::2], numbers[1::2], strict=True))
         return DrawnObject.polygon(class_name, points, place)
@@ -94,6 +97,11 @@ def _class_name(word: str, class_names: Sequence[str], place: str) -> str:
         number = int(word)
         if number < len(class_names) and class_names[number]:
             return class_names[number]
+        if number < len(class_names):
+            raise fault(place, f"class {number} has no name", "expected one in `names`")
+    if not class_names:
+        problem = "`names` has no classes by number"
+        raise fault(place, problem, "expected the names of the classes in order")
     expected = f"expected 0 to {len(class_names) - 1}, the classes of `names`"
     raise fault(place, f"class {word[:40]}", expected)
 
@@ -226,8 +234,8 @@ def _doubts(folder: AnnotatedFolder, labels: Sequence[str]) -> list[str]:
     lengths.discard(0)
     if lengths != {9}:
         return []
-    lines = f"every line of {listed(labels)}"
-    return [f"{lines} has four points: turned boxes become the boxes around them"]
+    lines = f"the lines of {listed(labels)}"
+    return [f"{lines} have four points each: turned boxes become the boxes around them"]
 
 
 _MOST_READ = 50
@@ -241,11 +249,9 @@ def _read_lists(folder: AnnotatedFolder, names_file: str) -> Lists:
         InputError: a split is a list, and another one is not, or a list is not there or has no
             image of the folder.
     """
-    path = folder.path / names_file
-    is_yaml = path.suffix.lower() in _YAML
-    keys = read_data_yaml(path) if is_yaml else _read_darknet(folder, names_file)
+    path, keys = _keys_of_splits(folder, names_file)
     places: dict[str, str] = {}
-    for key in ("train", "val", "test"):
+    for key in ("train", "val", "valid", "test"):
         place = keys.get(key)
         if place not in (None, "", "~", "null"):
             places[key] = str(place)
@@ -254,20 +260,40 @@ def _read_lists(folder: AnnotatedFolder, names_file: str) -> Lists:
         return {}
     lists: dict[str, tuple[str, Sequence[str]]] = {}
     for key, place in places.items():
-        split = "validation" if key == "val" else key
         places_of_list = [place, f"{keys.get('path', '.')}/{place}"]
         list_path = _find_list(folder, names_file, places_of_list)
         images = _images_in_list(folder, list_path) if list_path else []
         if not images:
-            problem = f"{path}: {key}: {place} is no list of images of {folder.path}"
-            expected = "expected a text file for each split, with an image in each line"
-            hint = (
-                "correct it; or take train, val and test out: all images are divided by their "
-                "names then"
-            )
-            raise InputError(problem, expected, hint)
+            problem = f"there is no file {place} in {folder.path}"
+            if list_path:
+                problem = f"no line of {list_path} names an image of {folder.path}"
+            raise _no_list(f"{path}: {key}: {problem}", list(places))
+        split = "validation" if key in ("val", "valid") else key
         lists[split] = list_path, images
     return lists
+
+
+def _no_list(problem: str, keys: Sequence[str]) -> InputError:
+    """The error for a key of a split that is no list of images."""
+    expected = "expected a text file for each split, with an image in each line"
+    split_keys = " and ".join(keys)
+    hint = f"correct it; or take {split_keys} out: all images are divided by their names then"
+    return InputError(problem, expected, hint)
+
+
+def _keys_of_splits(folder: AnnotatedFolder, names_file: str) -> tuple[Path, Mapping[str, Any]]:
+    """The file that may name lists of splits, and its keys: the data.yaml, or darknet's .data
+    file, which calls the validation split "valid".
+    """
+    path = folder.path / names_file
+    if path.suffix.lower() in _YAML:
+        keys = read_data_yaml(path)
+        return path, {key: place for key, place in keys.items() if key != "valid"}
+    data_file = _find_darknet_data(folder, names_file)
+    if not data_file:
+        return path, {}
+    path = folder.path / data_file
+    return path, {key: place for key, place in _read_darknet(path).items() if key != "val"}
 
 
 def _find_list(folder: AnnotatedFolder, names_file: str, places: Sequence[str]) -> str:
@@ -294,25 +320,24 @@ def _images_in_list(folder: AnnotatedFolder, list_path: str) -> list[str]:
     return [folder.images[row] for row in rows if row >= 0]
 
 
-def _read_darknet(folder: AnnotatedFolder, names_file: str) -> dict[str, str]:
-    """The lists of splits that darknet's .data file next to the names has,
-    by the keys of a data.yaml.
-    """
+def _find_darknet_data(folder: AnnotatedFolder, names_file: str) -> str:
+    """Darknet's only .data file next to the names, which has the lists of splits; "" for none."""
     names_folder, _, _ = names_file.rpartition("/")
     neighbours: list[str] = []
     for name in folder.names:
         name_folder, _, _ = name.rpartition("/")
         if name.endswith(".data") and name_folder == names_folder:
             neighbours.append(name)
-    if len(neighbours) != 1:
-        return {}
-    text = read_text(folder.path / neighbours[0])
+    return neighbours[0] if len(neighbours) == 1 else ""
+
+
+def _read_darknet(path: Path) -> dict[str, str]:
+    """The keys of darknet's .data file, such as train and valid, with their values."""
     pairs: dict[str, str] = {}
-    for line in text.splitlines():
+    for line in read_text(path).splitlines():
         key, _, value = line.partition("=")
         pairs[key.strip()] = value.strip()
-    splits = {"train": "train", "valid": "val", "test": "test"}
-    return {key: pairs[name] for name, key in splits.items() if name in pairs}
+    return pairs
 
 
 def _recognises(name: str, ends: bytes) -> bool:
