@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.recipes.formats import FORMATS, NUMBERING, Format, all_formats, load_format
-from imagenet_prep.recipes.recipe_file import Key, RecipeFile
+from imagenet_prep.recipes.recipe_file import Key, RecipeFile, value_in_words
 from imagenet_prep.recipes.source_kinds import OPTIONS, kinds_with_option, source_kinds
 from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME, grown_from
+from imagenet_prep.text import either
 
 if TYPE_CHECKING:
     from msgspec import Struct
@@ -191,7 +192,7 @@ def _refuse_keys_of_other_formats(file: RecipeFile, box_format: Format) -> None:
     for name in FormatKeys.__struct_fields__:
         if name in file.value["boxes"] and name not in box_format.keys:
             users = [key for key, other in all_formats().items() if name in other.keys]
-            expected = f"expected it with {' or '.join(users)}"
+            expected = f"expected it with {either(users)}"
             raise file.fault(("boxes", name), f"{box_format.key} has no use for it", expected)
 
 
@@ -246,11 +247,21 @@ def _check_source(file: RecipeFile) -> None:
     for option in OPTIONS:
         users = kinds_with_option(option)
         if option in file.value["source"] and source_key not in users:
-            expected = f"expected it with {' or '.join(users)}"
+            expected = f"expected it with {either(users)}"
             raise file.fault(("source", option), f"{source_key} has no use for it", expected)
     places = getattr(source, source_key)
+    _refuse_no_places(file, ("source", source_key), places)
     if isinstance(places, dict):
         _check_split_names(file, ("source", source_key), places)
+
+
+def _refuse_no_places(file: RecipeFile, key: Key, places: object) -> None:
+    """Raise UsageError for an empty list of files, or one of a split."""
+    if isinstance(places, (list, dict)) and not places:
+        raise file.fault(key, "nothing in it", "expected a path or a pattern")
+    if isinstance(places, dict):
+        for split, texts in places.items():
+            _refuse_no_places(file, (*key, split), texts)
 
 
 def _only_key(file: RecipeFile, key: Key, mapping: Struct, names: Sequence[str]) -> str:
@@ -388,7 +399,7 @@ def places_of(file: RecipeFile) -> dict[str, tuple[str, list[str]]]:
         key: Key = ("splits", name)
         if not isinstance(value, dict):
             expected = "expected a fraction, or {folder | files | manifest | value: ...}"
-            raise file.fault(key, f"{value!r} can't be", expected)
+            raise file.fault(key, f"{value_in_words(value)} can't be", expected)
         place = file.convert(value, PlaceKeys, key)
         place_key = _only_key(file, key, place, PlaceKeys.__struct_fields__)
         if place_key == "value" and not has_split_column and not has_rows(file):
