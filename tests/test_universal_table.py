@@ -507,12 +507,12 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ),
         (
             "file_name,label\nfolder,a\nthere.jpg,b\n1.jpg,c\n",
-            "t.csv, line 2: 2 files of 3 can't be read, first: {}/folder is not a file "
+            "t.csv, line 2: 2 files of 3 can't be read, first: {}/folder is a folder "
             "expected every image that a row names; next: 1.jpg",
         ),
         (
             f"file_name,label\n{'x' * 300}.jpg,a\n",
-            f"{'x' * 300}.jpg: File name too long",
+            f"{'x' * 300}.jpg can't be read: File name too long",
         ),
         ("file_name,label\n,a\n", "t.csv, line 2: no file_name"),
         (

@@ -8,8 +8,9 @@ from typing import TypeVar
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile
+from imagenet_prep.sources.other_files import absence_in_words
 from imagenet_prep.storage.files import kind_of
-from imagenet_prep.storage.location import AnyPath, local_or_none
+from imagenet_prep.storage.location import AnyPath
 
 ROOT_VARIABLE = "DATAPATH"
 
@@ -77,6 +78,4 @@ def fault_of_path(path: AnyPath, expected: str) -> str:
         return ""
     if path_type != "nothing":
         return f"is not a {expected}"
-    local_path = local_or_none(path)
-    is_link = local_path is not None and local_path.is_symlink()
-    return "is a broken link" if is_link else _NOT_THERE
+    return absence_in_words(path)

@@ -24,6 +24,7 @@ from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.row_marks import RowMarks, find_masks
 from imagenet_prep.recipes.row_source import RowImage, Rows
+from imagenet_prep.recipes.source_rules import SPLIT_NAME, SPLIT_SIGNS
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.folders import LookUp
 from imagenet_prep.sources.names import Names, name_of, text_of
@@ -350,7 +351,7 @@ def _not_there(
     """The error for images that are not there."""
     row, reason = lost[0]
     path = base / names[row]
-    what = f"{path} {reason}" if reason.startswith("is ") else f"{path}: {reason}"
+    what = f"{path} {reason}"
     expected = "expected every image that a row names"
     next_names = [names[next_row] for next_row, _ in lost[1 : 1 + _SHOWN]]
     if next_names:
@@ -417,9 +418,9 @@ def _check_split(image: RowImage, split_of_value: Mapping[str, str]) -> None:
         expected = f"expected one of {splits}, as `splits` has them"
         raise fault(image.where, problem, expected)
     split = split_of_value[image.split]
-    if not rules.SPLIT_NAME.fullmatch(split):
+    if not SPLIT_NAME.fullmatch(split):
         problem = f"{problem} can't be the name of shards"
-        raise fault(image.where, problem, f"expected {rules.SPLIT_SIGNS}")
+        raise fault(image.where, problem, f"expected {SPLIT_SIGNS}")
 
 
 def _usual_names(values: set[str]) -> dict[str, str]:
