@@ -168,6 +168,25 @@ DAMAGED: dict[str, dict[str, bytes]] = {
 }
 
 
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b'{"a": "\xff"}', "it is not UTF-8"),
+        (b'{"a": "\\ud800"}', "a text holds half of a surrogate pair: UTF-8 can't store it"),
+        (b"[" * 100_000, "its JSON is nested too deep"),
+    ],
+)
+def test_a_value_that_can_not_be_read_has_a_plain_reason(
+    tmp_path: Path, content: bytes, reason: str
+) -> None:
+    """No word of Python's codecs."""
+    content = pack({"1.jpg": picture("1.jpg"), "1.json": content})
+    recipe = save(tmp_path, "source: {webdataset: f.tar}\n", **{"f.tar": content})
+    with pytest.raises(InputError) as caught:
+        load(recipe, None, ENGINE)
+    assert caught.value.lines == ["f/1.json can't be read", reason, "correct it in its tar"]
+
+
 def test_a_cut_record_is_named_once(tmp_path: Path) -> None:
     """With its byte, and what helps."""
     recipe = save(tmp_path, "source: {tfrecord: f}\n", f=framed("1.jpg", "2.jpg")[:-9])

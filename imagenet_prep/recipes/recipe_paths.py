@@ -14,7 +14,8 @@ from imagenet_prep.storage.location import AnyPath
 
 ROOT_VARIABLE = "DATAPATH"
 
-_NOT_THERE = "is not there"
+NOT_THERE = "is not there"
+"""The problem of a path that leads to nothing."""
 
 P = TypeVar("P", bound=AnyPath)
 
@@ -63,7 +64,7 @@ def need_path(file: RecipeFile, key: Key, path: P, expected: str = "file") -> P:
 
 def remedy_of_path(problem: str) -> str:
     """The hint for a problem of ``fault_of_path`` of a recipe's path: where such paths start."""
-    if problem != _NOT_THERE:
+    if problem != NOT_THERE:
         return ""
     return (
         f"paths are relative to --raw, else to {ROOT_VARIABLE} of the environment, "

@@ -313,7 +313,7 @@ def _parse_document(content: bytes) -> Any:
     except UnicodeEncodeError:
         match = _HALF_PAIR.search(text)
         line = text.count("\n", 0, match.start()) + 1 if match else 1
-        raise LabelsFault(line, _HALF_PAIR_REASON) from None
+        raise LabelsFault(line, HALF_PAIR_REASON) from None
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", 1)
         raise LabelsFault(line, json_reason(error)) from None
@@ -324,7 +324,8 @@ _HALF_PAIR = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
     r"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
 )
-_HALF_PAIR_REASON = "a text holds half of a surrogate pair: UTF-8 can't store it"
+HALF_PAIR_REASON = "a text holds half of a surrogate pair: UTF-8 can't store it"
+"""The reason that a text of JSON can't be written again."""
 
 
 def json_reason(error: Exception) -> str:
@@ -389,7 +390,7 @@ def _parse_object(line: str, number: int) -> dict[str, Any]:
             written = json.dumps(row, ensure_ascii=False)
             written.encode()
     except UnicodeEncodeError:
-        raise LabelsFault(number, _HALF_PAIR_REASON) from None
+        raise LabelsFault(number, HALF_PAIR_REASON) from None
     except (ValueError, RecursionError) as error:
         raise LabelsFault(number, json_reason(error)) from None
     if not isinstance(row, dict):
