@@ -752,7 +752,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "CSV: an open quote": (
         CSV,
         csv('a.jpg,80,40,"dog,8,4,40,20'),
-        "boxes.csv, line 3: unexpected end of data",
+        "boxes.csv, line 3: a quotation mark opens a cell",
     ),
     "CSV: no class": (CSV, csv("a.jpg,80,40,,8,4,40,20"), "line 3: a row without a class"),
     "CSV: no image": (
