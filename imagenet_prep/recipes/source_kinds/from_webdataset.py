@@ -15,10 +15,10 @@ from typing import Any
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.joined_samples import Samples, usual_label
+from imagenet_prep.recipes.json_faults import HALF_PAIR_REASON, json_reason
 from imagenet_prep.recipes.sample_columns import columns_of
 from imagenet_prep.recipes.sample_sources import list_sample_inputs
 from imagenet_prep.recipes.source_kinds import BySplit, SourceKind
-from imagenet_prep.recipes.table_rows import HALF_PAIR_REASON, json_reason
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.skipped import Skipped
 from imagenet_prep.sources.slices import Reader
