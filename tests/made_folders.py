@@ -822,7 +822,7 @@ FOLDERS: dict[str, Made] = {
         test={"3.png": 3},
     ),
     "a cut TFRecord": refused(
-        {"a.tfrecord": framed("1.jpg", "2.jpg")[:-5]}, "a.tfrecord, record 1"
+        {"a.tfrecord": framed("1.jpg", "2.jpg")[:-5]}, "a.tfrecord can't be read: record 1"
     ),
     "parquet": taken(
         {f"data/{split}-00000-of-00001.parquet": parquet(*names) for split, names in HUB.items()},

@@ -80,6 +80,22 @@ RECIPES = {
         "files has no use for it",
         "or tar",
     ),
+    "no file": ("source: {files: []}\n", "line 1: source.files: nothing in it", "a pattern"),
+    "no file of a split": (
+        "source:\n  tfrecord:\n    train: []\n",
+        "line 3: source.tfrecord.train: nothing in it",
+        "a pattern",
+    ),
+    "no split of files": (
+        "source: {parquet: {}}\n",
+        "line 1: source.parquet: nothing in it",
+        "a pattern",
+    ),
+    "a word for a split": (
+        FOLDERS + "splits: {train: true}\n",
+        "splits.train: true can't be",
+        "value: ...}",
+    ),
     "two sources in one": (
         "source:\n  files: a\n  tar: b\n",
         "line 1: source: files and tar at once",

@@ -613,6 +613,38 @@ def test_splits_of_a_table_without_labels_can_be_kept(tmp_path: Path) -> None:
     assert "train.txt" in (tmp_path / "r.yaml").read_text()
 
 
+def test_splits_of_a_table_next_to_annotations_can_be_kept(tmp_path: Path) -> None:
+    """The boxes are no table that could have a column of splits, and init reads no lists next to
+    them: the hint has the line that the recipe takes.
+    """
+    data, recipe = tmp_path / "data", tmp_path / "r.yaml"
+    numbers = range(1, 5)
+    names = [f"{number}.jpg" for number in numbers]
+    boxes = {
+        "images": [{"id": n, "file_name": f"{n}.jpg", "width": 16, "height": 16} for n in numbers],
+        "annotations": [
+            {"id": n, "image_id": n, "category_id": 1, "bbox": [1, 1, 8, 8]} for n in numbers
+        ],
+        "categories": [{"id": 1, "name": "cat"}],
+    }
+    lines = "".join(f"{name},{'train' if name < '4' else 'val'}\n" for name in names)
+    files = {"boxes.json": json.dumps(boxes).encode(), "t.csv": f"file,split\n{lines}".encode()}
+    Made({**images(*(f"images/{name}" for name in names)), **files}).save(data)
+    with pytest.raises(InputError) as caught:
+        init(data, recipe, ENGINE)
+    lead, _, line = caught.value.hint.partition("write in the recipe: ")
+    assert lead.startswith("list the images of each split in a file")
+    line = line.partition("; to leave")[0]
+    assert line == "splits: {train: {manifest: train.txt}, ...}"
+    (tmp_path / "train.txt").write_text("data/images/1.jpg\ndata/images/2.jpg\ndata/images/3.jpg\n")
+    (tmp_path / "val.txt").write_text("data/images/4.jpg\n")
+    init(data, recipe, ENGINE, structure="coco")
+    more = line.replace("...", "val: {manifest: val.txt}")
+    recipe.write_text(f"{recipe.read_text()}\n{more}\n")
+    splits = load(recipe, None, ENGINE).splits
+    assert {split.name: len(split.catalog) for split in splits} == {"train": 3, "val": 1}
+
+
 def test_a_copy_of_imagenet_is_named(tmp_path: Path) -> None:
     """Its thousand class folders are taken, and the command that reads it
     without a recipe is named.

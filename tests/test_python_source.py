@@ -414,7 +414,7 @@ FAULTS = {
             "def rows():\n    yield {'file_name': 'a.jpg', 'label': 'a'}\n    yield {'file_name': "
             "'b.jpg', 'label': 2}\n"
         ),
-        "row 1: a text, where other lines have numbers",
+        "row 1: a text, where other values are numbers",
     ),
     "mixed boxes": (
         "def rows():\n"
@@ -491,6 +491,7 @@ def test_the_command_that_a_dry_run_names_is_no_dry_run(tmp_path: Path) -> None:
         ("source: {python: 'a.b:rows'}", "names no function"),
         ("source: {python: '../mine:rows'}", "names no function"),
         ("source: {python: 'other:rows'}", "the current folder has no other.py"),
+        ("source: {python: 'folder:rows'}", "folder.py in the current folder is not a file"),
         ("source: {python: 'mine:rows', table: t.csv}", "table and python at once"),
         ("source: {python: ''}", "python"),
     ],
@@ -498,6 +499,7 @@ def test_the_command_that_a_dry_run_names_is_no_dry_run(tmp_path: Path) -> None:
 def test_a_recipe_that_cannot_be(tmp_path: Path, recipe: str, said: str) -> None:
     """The function is named by its module, which is in the current folder."""
     write(tmp_path, recipe=f"{recipe}\n")
+    (tmp_path / "folder.py").mkdir()
     assert said in convert(tmp_path, "--allow-python", status=2)
     assert runs(tmp_path) == 0
 

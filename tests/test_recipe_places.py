@@ -43,8 +43,8 @@ def files(folder: Path) -> set[str]:
 def test_a_prefix_outside_data_dir_is_refused(
     tmp_path: Path, data: Path, options: list[str]
 ) -> None:
-    """An absolute prefix elsewhere: one error that names that folder as the DATA_DIR to give;
-    nothing is written.
+    """An absolute prefix elsewhere: one error that names that folder as the DATA_DIR to give, or
+    as the --output; nothing is written.
     """
     place = recipe(data, f"output_file_prefix: {tmp_path}/elsewhere/arr\n")
     before = files(tmp_path)
@@ -54,9 +54,23 @@ def test_a_prefix_outside_data_dir_is_refused(
         f"recipe.yaml, line 3: output_file_prefix: '{tmp_path}/elsewhere/arr' leads out of"
         in ran.stderr
     )
-    assert f"give {tmp_path}/elsewhere as DATA_DIR, and write output_file_prefix: arr" in ran.stderr
+    option = "--output" if options else "DATA_DIR"
+    advice = f"give {tmp_path}/elsewhere as {option}, and write output_file_prefix: arr"
+    assert advice in ran.stderr
     assert len(ran.stderr.splitlines()) == 3
     assert files(tmp_path) == before
+
+
+def test_an_absolute_prefix_is_below_output_where_that_is_given(data: Path, tmp_path: Path) -> None:
+    """DATA_DIR has no part in it then: the advice names --output, and works."""
+    place = recipe(data, f"output_file_prefix: {tmp_path}/elsewhere/arr\n")
+    words = ("convert", tmp_path / "out", "--config", place)
+    refused = command(*words, "--output", tmp_path / "shards", status=2).stderr
+    assert f"expected a name, or a path below {tmp_path}/shards" in refused
+    assert f"give {tmp_path}/elsewhere as --output, and write output_file_prefix: arr" in refused
+    place = recipe(data, "output_file_prefix: arr\n")
+    command(*words, "--output", tmp_path / "elsewhere")
+    assert list((tmp_path / "elsewhere").glob("arr-*"))
 
 
 def test_an_absolute_prefix_below_data_dir_is_taken(tmp_path: Path, data: Path) -> None:

@@ -417,3 +417,13 @@ def test_columns_of_a_labels_file_become_features(tmp_path: Path) -> None:
     }
     with pytest.raises(InputError, match=r"rows\.jsonl, line 3: who .*2\.npy"):
         records(tmp_path, recipe + "  who: who\n")
+
+
+def test_floats_where_the_recipe_says_int64_name_the_feature() -> None:
+    """The array is sound: the recipe has the key that is at fault."""
+    recorder = MappedRecorder((Mapped("v", "values", "int64"),), "array")
+    with pytest.raises(ImageError) as caught:
+        recorder.record(
+            Item("a.npy", 0, "", "", ()), in_memory(lambda file: np.save(file, np.ones(3)))
+        )
+    assert str(caught.value) == "it holds float64, and the recipe says type: int64 for v"

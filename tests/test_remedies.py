@@ -247,9 +247,9 @@ def test_an_image_that_stops_convert_each_time(tmp_path: Path, made_tiny: MadeSe
         convert(layout, ENGINE, options)
     (problem,) = verify(layout, ENGINE).problems
     assert problem.remedy.endswith(
-        "with sound images or --on-damaged skip, if an image could not be converted"
+        "if an image could not be converted, mend the image first, or add --on-damaged skip"
     )
-    with pytest.raises(InputError, match="with sound images or --on-damaged skip"):
+    with pytest.raises(InputError, match="mend the image first, or add --on-damaged skip"):
         pipeline.verify_and_repair(layout, ENGINE)
     convert(layout, ENGINE, options.replace(on_damaged="skip"))
     verdict = verify(layout, ENGINE)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import pickle
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from made_tars import pack
 
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError, UsageError
+from imagenet_prep.hints import lines_of
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.mapped_records import MappedRecorder
 from imagenet_prep.sources.array_files import open_arrays
@@ -165,6 +168,44 @@ DAMAGED: dict[str, dict[str, bytes]] = {
 }
 
 
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b'{"a": "\xff"}', "it is not UTF-8"),
+        (b'{"a": "\\ud800"}', "a text holds half of a surrogate pair: UTF-8 can't store it"),
+        (b"[" * 100_000, "its JSON is nested too deep"),
+    ],
+)
+def test_a_value_that_can_not_be_read_has_a_plain_reason(
+    tmp_path: Path, content: bytes, reason: str
+) -> None:
+    """No word of Python's codecs."""
+    content = pack({"1.jpg": picture("1.jpg"), "1.json": content})
+    recipe = save(tmp_path, "source: {webdataset: f.tar}\n", **{"f.tar": content})
+    with pytest.raises(InputError) as caught:
+        load(recipe, None, ENGINE)
+    assert caught.value.lines == ["f/1.json can't be read", reason, "correct it in its tar"]
+
+
+def test_a_cut_record_is_named_once(tmp_path: Path) -> None:
+    """With its byte, and what helps."""
+    recipe = save(tmp_path, "source: {tfrecord: f}\n", f=framed("1.jpg", "2.jpg")[:-9])
+    with pytest.raises(InputError) as caught:
+        load(recipe, None, ENGINE)
+    assert caught.value.what.startswith(f"{tmp_path}/f can't be read: record 1 at byte ")
+    assert caught.value.hint.startswith("get a sound copy of the file")
+
+
+def test_the_command_for_compressed_records_works(tmp_path: Path) -> None:
+    """The file has its name, and the recipe is as it was."""
+    recipe = save(tmp_path, "source: {tfrecord: f}\n", f=gzip.compress(framed("1.jpg")))
+    with pytest.raises(InputError, match="compressed with gzip") as caught:
+        load(recipe, None, ENGINE)
+    (_, decompress) = lines_of(caught.value.hint)
+    subprocess.run(decompress, shell=True, check=True)
+    assert len(load(recipe, None, ENGINE).splits[0].catalog) == 1
+
+
 @pytest.mark.parametrize("files", DAMAGED.values(), ids=DAMAGED)
 def test_damaged_arrays_are_named(tmp_path: Path, files: dict[str, bytes]) -> None:
     """Whatever the library says: no traceback, and no label of a file that isn't whole."""
@@ -179,7 +220,7 @@ def test_damaged_arrays_are_named(tmp_path: Path, files: dict[str, bytes]) -> No
     ("source", "content", "reason"),
     [
         ("tfrecord: f", FLIPPED, "record 0, can't be read"),
-        ("tfrecord: f", b"\x1f\x8b" + bytes(40), "record 0, can't be read"),
+        ("tfrecord: f", b"\x1f\x8b" + bytes(40), "f is compressed with gzip"),
         ("tfrecord: {'a/b': f}", framed("1.jpg"), "no name of a split"),
         ("tfrecord: f, label: other", framed("1.jpg"), "has no column other"),
         ("folders: f, label: other", b"", "folders has no use for it"),

@@ -489,7 +489,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ("file_name,label\n1.jpg,a\n", "t.csv, line 2: {}/1.jpg is not there"),
         (
             "file_name,label\nthere.jpg,a\n1.jpg,b\n2.jpg,c\n",
-            "t.csv, line 3: 2 files of 3 are not there, {}/1.jpg",
+            "t.csv, line 3: 2 files of 3 are not there, first: {}/1.jpg",
         ),
         (
             "file_name,label\nthere.jpg,a\nthere.jpg,b\n",
@@ -504,6 +504,15 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         (
             "name,label\nthere.jpg,a\n",
             "no column names the images expected file_name, got name, label",
+        ),
+        (
+            "file_name,label\nfolder,a\nthere.jpg,b\n1.jpg,c\n",
+            "t.csv, line 2: 2 files of 3 can't be read, first: {}/folder is a folder "
+            "expected every image that a row names; next: 1.jpg",
+        ),
+        (
+            f"file_name,label\n{'x' * 300}.jpg,a\n",
+            f"{'x' * 300}.jpg can't be read: File name too long",
         ),
         ("file_name,label\n,a\n", "t.csv, line 2: no file_name"),
         (
@@ -660,7 +669,7 @@ def test_mixed_labels_are_refused(tmp_path: Path) -> None:
     images(tmp_path, rows)
     save(tmp_path / "t.jsonl", table(rows, "jsonl"))
     said = refusal(tmp_path, "source: {table: t.jsonl}\n")
-    assert "t.jsonl, line 1: a text, where other lines have numbers" in said
+    assert "t.jsonl, line 1: a text, where other values are numbers" in said
 
 
 # init ---------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def _read_recipe_job(
     options = convert_options(params)
     dataset = read_dataset(recipe, allow_python=params["allow_python"])
     if isinstance(dataset, RecipeSet) and dataset.file:
-        output = shards_dir(dataset.file, layout.output_dir)
+        output = shards_dir(dataset.file, layout)
         if output != layout.output_dir:
             layout = replace(layout, output=output)
             progress.note(

@@ -245,6 +245,13 @@ def _unread_splits(
     proposal = interpretation.proposal
     expected = "expected a file of image paths for each split"
     hint = "list the images of each split in a file, such as train.txt, and run init again"
+    if proposal is not None and proposal.annotations:
+        split = next(iter(table.splits.splits.values()))
+        expected = "expected splits that the annotations name"
+        hint = (
+            "list the images of each split in a file, and write in the recipe: splits: "
+            f"{{{split}: {{manifest: {split}.txt}}, ...}}"
+        )
     if proposal is not None and proposal.table is not None:
         expected = "expected the splits in the table of labels, or a file of paths for each"
         hint = f"copy the column {column} into the table that has the labels, and run init again"

@@ -232,7 +232,9 @@ def _append_values(entries: list[Buffer], mapped: Mapped, array: np.ndarray[Any,
             entries.append(encode_entry(mapped.feature, FloatList(())))
         return
     if array.dtype.kind == "f":
-        raise arrays.ArrayError(f"it holds {array.dtype}: its values are not int64")
+        raise arrays.ArrayError(
+            f"it holds {array.dtype}, and the recipe says type: int64 for {mapped.feature}"
+        )
     if array.dtype.name == "uint64" and array.size:
         largest = int(array.max())
         if largest >> 63:

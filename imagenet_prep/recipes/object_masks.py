@@ -76,7 +76,7 @@ def check_outline(outline: Outline, size: tuple[int, int]) -> None:
             mask_pixels.check_polygon(polygon, size)
     elif not outline.file:
         runs = _runs_of(outline)
-        _refuse_other_size(_size_of(outline), size)
+        _refuse_other_size(_size_of(outline), size, "its run lengths are of")
         mask_pixels.check_runs(runs, size)
 
 
@@ -177,9 +177,11 @@ def _scaled(polygons: Polygons, size: tuple[int, int]) -> Polygons:
     return scaled
 
 
-def _refuse_other_size(mask_size: tuple[int, ...], size: tuple[int, int]) -> None:
+def _refuse_other_size(
+    mask_size: tuple[int, ...], size: tuple[int, int], subject: str = "it has"
+) -> None:
     if mask_size != size:
         mask_width, mask_height = mask_size
         raise ImageError(
-            f"it has {mask_width} x {mask_height} pixels, the image has {size[0]} x {size[1]}"
+            f"{subject} {mask_width} x {mask_height} pixels, the image has {size[0]} x {size[1]}"
         )

@@ -8,28 +8,32 @@ from pathlib import Path
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.recipe_lines import flow
 from imagenet_prep.sources.names import below
 from imagenet_prep.storage.files import kind_of
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none
 
 
-def shards_dir(file: RecipeFile, output: AnyPath) -> AnyPath:
-    """The folder of the shards, as ``output_file_prefix`` says: ``output`` itself, or one below it.
+def shards_dir(file: RecipeFile, layout: Layout) -> AnyPath:
+    """The folder of the shards, as ``output_file_prefix`` says: that of the layout itself, or one
+    below it.
 
     Raises:
-        UsageError: an absolute prefix leads out of ``output``, or to a folder that has another
+        UsageError: an absolute prefix leads out of that folder, or to a folder that has another
             purpose.
     """
+    output = layout.output_dir
     folder, set_name = rules.prefix_of(file)
     if folder.startswith("/"):
         relative = _path_within(Path(folder), output)
         if relative is None:
+            option = "--output" if layout.output else "DATA_DIR"
             raise file.fault(
                 ("output_file_prefix",),
                 f"{file.recipe.output_file_prefix!r} leads out of {output}",
-                "expected a name, or a path below DATA_DIR",
-                f"give {folder} as DATA_DIR, and write output_file_prefix: {set_name}",
+                f"expected a name, or a path below {output}",
+                f"give {folder} as {option}, and write output_file_prefix: {flow(set_name)}",
             )
         rules.check_own_folder(file, relative.parts)
     return output / folder

@@ -52,8 +52,8 @@ def counted(names: Iterable[str], most: int = 8) -> str:
     counts = Counter(map(suffix_of, names)).most_common()
     text = ", ".join(f"{count:,} {suffix}" for suffix, count in counts[:most])
     if len(counts) > most:
-        other_count = sum(count for _, count in counts[most:])
-        text += f", {number_of(other_count, 'other')}"
+        others = sum(count for _, count in counts[most:])
+        text += f", {number_of(others, 'other')}"
     return text
 
 

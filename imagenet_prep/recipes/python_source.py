@@ -23,6 +23,7 @@ from imagenet_prep.images import ending_of
 from imagenet_prep.recipes.box_policy import fault
 from imagenet_prep.recipes.python_rows import Function, PythonRow
 from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.recipe_paths import NOT_THERE, fault_of_path
 from imagenet_prep.recipes.row_objects import shown_cell
 from imagenet_prep.recipes.row_source import Rows, TableRow, find_roles, gather
 from imagenet_prep.sources.names import text_of
@@ -69,17 +70,28 @@ def sealed_rows(
         if is_unchanged:
             return recorded
     if function is None:
-        module = source.value.partition(":")[0]
-        raise UsageError(
-            f"{file.place(('source', 'python'))}: the current folder has no {module}.py",
-            f"expected the module of {source.value} in {Path.cwd()}",
-            "change to its folder",
-        )
+        raise _no_module(file, source.value)
     if not is_allowed:
         reason = "" if recorded is None or is_again else _difference(recorded, function)
         raise _refuse_code(file, function, reason)
     _remove_superseded(records.layout, recorded)
     return _seal(function, records.layout)
+
+
+def _no_module(file: RecipeFile, function: str) -> UsageError:
+    """The error for a function whose module is no file of the current folder."""
+    name = f"{function.partition(':')[0]}.py"
+    problem = f"the current folder has no {name}"
+    hint = "change to its folder"
+    fault_of_module = fault_of_path(Path.cwd() / name, "file")
+    if fault_of_module != NOT_THERE:
+        problem = f"{name} in the current folder {fault_of_module}"
+        hint = ""
+    return UsageError(
+        f"{file.place(('source', 'python'))}: {problem}",
+        f"expected the module of {function} in {Path.cwd()}",
+        hint,
+    )
 
 
 def recorded_rows(records: SetRecords, *, is_whole: bool = False) -> Path | None:
@@ -187,7 +199,7 @@ def _seal(function: Function, layout: Layout) -> Path:
         raise UsageError(
             what,
             "expected a folder of this machine for the rows of a function",
-            "choose one as DATA_DIR",
+            f"choose one {'with --output' if layout.output else 'as DATA_DIR'}",
         )
     folder = folder.absolute()  # the function may change the current folder
     make_folder(folder)

@@ -93,7 +93,7 @@ class RecipeFile(Struct, frozen=True):
             for step in fault_key[len(key) :]:
                 part = part[step]
             expected = expected_words(problem, _type_at(kind, fault_key))
-            raise self.fault(fault_key, f"{_named(part)} can't be", expected) from error
+            raise self.fault(fault_key, f"{value_in_words(part)} can't be", expected) from error
 
 
 def _expected_key(kind: Any, key: Key) -> str:
@@ -118,7 +118,7 @@ def read_recipe(path: Path, text: str | None = None) -> RecipeFile:
     document, lines = _Nodes(path).read(_read_text(path) if text is None else text)
     if not isinstance(document, dict):
         raise UsageError(
-            f"{path} is not a recipe", f"expected a mapping of keys, got {_named(document)}"
+            f"{path} is not a recipe", f"expected a mapping of keys, got {value_in_words(document)}"
         )
     # an empty key says nothing
     values = {name: value for name, value in document.items() if value is not None}
@@ -150,7 +150,7 @@ def _parse_sizes(file: RecipeFile, values: dict[str, Any]) -> None:
             continue
         size = parse_size(values[name])
         if size is None:
-            raise file.fault((name,), f"{_named(values[name])} can't be", SIZES)
+            raise file.fault((name,), f"{value_in_words(values[name])} can't be", SIZES)
         values[name] = size
 
 
@@ -310,7 +310,8 @@ def _scalar(text: str) -> Any:
 # values -> types ----------------------------------------------------------------------------------
 
 
-def _named(value: object) -> str:
+def value_in_words(value: object) -> str:
+    """A value of a recipe, for messages."""
     if isinstance(value, (dict, list)):
         return "a mapping" if isinstance(value, dict) else "a list"
     if isinstance(value, bool):

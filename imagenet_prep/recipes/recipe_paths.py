@@ -8,12 +8,14 @@ from typing import TypeVar
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile
+from imagenet_prep.sources.other_files import absence_in_words
 from imagenet_prep.storage.files import kind_of
-from imagenet_prep.storage.location import AnyPath, local_or_none
+from imagenet_prep.storage.location import AnyPath
 
 ROOT_VARIABLE = "DATAPATH"
 
-_NOT_THERE = "is not there"
+NOT_THERE = "is not there"
+"""The problem of a path that leads to nothing."""
 
 P = TypeVar("P", bound=AnyPath)
 
@@ -62,7 +64,7 @@ def need_path(file: RecipeFile, key: Key, path: P, expected: str = "file") -> P:
 
 def remedy_of_path(problem: str) -> str:
     """The hint for a problem of ``fault_of_path`` of a recipe's path: where such paths start."""
-    if problem != _NOT_THERE:
+    if problem != NOT_THERE:
         return ""
     return (
         f"paths are relative to --raw, else to {ROOT_VARIABLE} of the environment, "
@@ -77,6 +79,4 @@ def fault_of_path(path: AnyPath, expected: str) -> str:
         return ""
     if path_type != "nothing":
         return f"is not a {expected}"
-    local_path = local_or_none(path)
-    is_link = local_path is not None and local_path.is_symlink()
-    return "is a broken link" if is_link else _NOT_THERE
+    return absence_in_words(path)

@@ -224,7 +224,7 @@ class RecipeSet(CheckedDataset):
         listed_images = records + set_aside
         if set_aside and is_known:
             counts = f"{records:,} in records, {set_aside:,} set aside as damaged"
-            reason = f"expected {listed_images:,} images: {counts}."
+            reason = f"expected {number_of(listed_images, 'image')}: {counts}."
             return ReasonedLevel("incomplete", reason)
         if set_aside:
             count = number_of(listed_images, "listed record")

@@ -24,6 +24,7 @@ from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.row_marks import RowMarks, find_masks
 from imagenet_prep.recipes.row_source import RowImage, Rows
+from imagenet_prep.recipes.source_rules import SPLIT_NAME, SPLIT_SIGNS
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.folders import LookUp
 from imagenet_prep.sources.names import Names, name_of, text_of
@@ -340,6 +341,10 @@ def _members(
     return replace(members, names=names_of_rows), rows, absent_rows
 
 
+_ABSENT = ("is not there", "is not in ")
+"""The start of the reason of an image that is lost, where there is none."""
+
+
 def _not_there(
     images: Sequence[RowImage], names: Sequence[str], lost: Sequence[tuple[int, str]], base: Path
 ) -> InputError:
@@ -351,8 +356,10 @@ def _not_there(
     next_names = [names[next_row] for next_row, _ in lost[1 : 1 + _SHOWN]]
     if next_names:
         count = number_of(len(lost), "file")
-        what = f"{count} of {len(names):,} are not there, {what}"
-        expected += f"; then {listed(next_names)}"
+        are_absent = all(lost_reason.startswith(_ABSENT) for _, lost_reason in lost)
+        problem = "are not there" if are_absent else "can't be read"
+        what = f"{count} of {len(names):,} {problem}, first: {what}"
+        expected += f"; next: {listed(next_names)}"
     hint = (
         "bring back what is missing, or take those rows out; "
         f"relative paths start at {images[row].folder}"
@@ -411,9 +418,9 @@ def _check_split(image: RowImage, split_of_value: Mapping[str, str]) -> None:
         expected = f"expected one of {splits}, as `splits` has them"
         raise fault(image.where, problem, expected)
     split = split_of_value[image.split]
-    if not rules.SPLIT_NAME.fullmatch(split):
+    if not SPLIT_NAME.fullmatch(split):
         problem = f"{problem} can't be the name of shards"
-        raise fault(image.where, problem, f"expected {rules.SPLIT_SIGNS}")
+        raise fault(image.where, problem, f"expected {SPLIT_SIGNS}")
 
 
 def _usual_names(values: set[str]) -> dict[str, str]:

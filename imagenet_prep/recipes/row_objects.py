@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from imagenet_prep.recipes.box_policy import Corners, corners_of_size, fault
-from imagenet_prep.recipes.table_rows import json_reason
+from imagenet_prep.recipes.json_faults import json_reason
 from imagenet_prep.text import listed, number_of
 from imagenet_prep.tfrecord.inception import EDGES
 

@@ -5,27 +5,29 @@ every conflict is one error, before any input is read.
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.recipes.formats import FORMATS, NUMBERING, Format, all_formats, load_format
-from imagenet_prep.recipes.recipe_file import Key, RecipeFile
-from imagenet_prep.recipes.source_kinds import OPTIONS, kinds_with_option, source_kinds
+from imagenet_prep.recipes.recipe_file import Key, RecipeFile, value_in_words
+from imagenet_prep.recipes.source_rules import (
+    NO_SPLIT_NAME,
+    SPLIT_NAME,
+    SPLIT_SIGNS,
+    check_source,
+    check_split_names,
+    has_rows,
+    may_have_boxes,
+    only_key,
+)
 from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME, grown_from
+from imagenet_prep.text import either
 
 if TYPE_CHECKING:
-    from msgspec import Struct
-
     from imagenet_prep.recipes.schema import Boxes
 
 
-SPLIT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
-SPLIT_SIGNS = "at most 100 letters, digits, _, -, . and +, the first a letter, a digit or _"
-"""The form of ``SPLIT_NAME``, for messages."""
-
-_NO_SPLIT_NAME = ("no name of a split", f"expected {SPLIT_SIGNS}, and no -grown2 at the end")
 SHARD_SIZE = 100 * 10**6
 """Bytes of a shard where the recipe does not say."""
 
@@ -36,7 +38,7 @@ def check_rules(file: RecipeFile) -> None:
     Raises:
         UsageError: two keys contradict each other, one lacks another, or a value is out of range.
     """
-    _check_source(file)
+    check_source(file)
     if is_imagenet(file):
         return  # its settings are checked where they are declared
     _check_keys(file)
@@ -174,9 +176,9 @@ def _refuse_image_keys(file: RecipeFile) -> None:
 
 def _check_boxes(file: RecipeFile, boxes: Boxes) -> None:
     """One format of annotations is named, with keys that it has a use for."""
-    box_format = load_format(_only_key(file, ("boxes",), boxes, FORMATS))
+    box_format = load_format(only_key(file, ("boxes",), boxes, FORMATS))
     _refuse_keys_of_other_formats(file, box_format)
-    _check_split_names(file, ("boxes", box_format.key), boxes.splits.values())
+    check_split_names(file, ("boxes", box_format.key), boxes.splits.values())
     if boxes.splits and file.recipe.splits is not None:
         raise file.fault(("splits",), "`boxes` names the splits already", "expected one of the two")
     for key, expected in box_format.needs.items():
@@ -191,29 +193,8 @@ def _refuse_keys_of_other_formats(file: RecipeFile, box_format: Format) -> None:
     for name in FormatKeys.__struct_fields__:
         if name in file.value["boxes"] and name not in box_format.keys:
             users = [key for key, other in all_formats().items() if name in other.keys]
-            expected = f"expected it with {' or '.join(users)}"
+            expected = f"expected it with {either(users)}"
             raise file.fault(("boxes", name), f"{box_format.key} has no use for it", expected)
-
-
-def _check_split_names(file: RecipeFile, key: Key, splits: Iterable[str]) -> None:
-    """Raise UsageError for one that can't be the name of a split."""
-    for split in splits:
-        if not SPLIT_NAME.fullmatch(split):
-            raise file.fault((*key, split), *_NO_SPLIT_NAME)
-
-
-def has_rows(file: RecipeFile) -> bool:
-    """Whether the source is a table or a function, whose rows may have boxes and masks."""
-    source = file.recipe.source
-    return source is not None and source.kind != "" and source_kinds()[source.kind].has_rows
-
-
-def may_have_boxes(file: RecipeFile) -> bool:
-    """Whether the samples of the source may have boxes."""
-    source = file.recipe.source
-    if source is None or source.kind == "":
-        return False
-    return source_kinds()[source.kind].may_have_boxes
 
 
 def _numbers_rows(file: RecipeFile) -> bool:
@@ -224,53 +205,6 @@ def _numbers_rows(file: RecipeFile) -> bool:
 def is_imagenet(file: RecipeFile) -> bool:
     """Whether the recipe is one of ILSVRC2012 itself."""
     return file.recipe.source is not None and file.recipe.source.imagenet is True
-
-
-def _check_source(file: RecipeFile) -> None:
-    """Exactly one source is named."""
-    source = file.recipe.source
-    classic_keys = [
-        key
-        for key in ("manifest_file", "input_file_pattern")
-        if getattr(file.recipe, key) is not None
-    ]
-    if source is None and not classic_keys:
-        expected = "expected source: {folders | files | tar | ...}, or input_file_pattern"
-        raise file.fault((), "no source", expected)
-    if source is None:
-        return
-    if classic_keys:
-        problem = f"two sources, {classic_keys[0]} is the other"
-        raise file.fault(("source",), problem, "expected one of them")
-    source_key = _only_key(file, ("source",), source, [*source_kinds(), "imagenet"])
-    for option in OPTIONS:
-        users = kinds_with_option(option)
-        if option in file.value["source"] and source_key not in users:
-            expected = f"expected it with {' or '.join(users)}"
-            raise file.fault(("source", option), f"{source_key} has no use for it", expected)
-    places = getattr(source, source_key)
-    if isinstance(places, dict):
-        _check_split_names(file, ("source", source_key), places)
-
-
-def _only_key(file: RecipeFile, key: Key, mapping: Struct, names: Sequence[str]) -> str:
-    """The one of these keys that a mapping has; raises UsageError if it has none or several."""
-    present_names = [name for name in names if getattr(mapping, name) is not None]
-    if len(present_names) != 1:
-        problem = f"{' and '.join(present_names)} at once"
-        if not present_names:
-            other_names = _names_in(file, key)
-            problem = f"{', '.join(other_names)} alone" if other_names else "nothing in it"
-        raise file.fault(key, problem, f"expected one of {', '.join(names)}")
-    return present_names[0]
-
-
-def _names_in(file: RecipeFile, key: Key) -> list[str]:
-    """The keys with a value in a mapping of the recipe."""
-    mapping: Any = file.value
-    for step in key:
-        mapping = mapping[step]
-    return [name for name, value in mapping.items() if value is not None]
 
 
 def first_key_only_with(file: RecipeFile, *needs: str) -> str | None:
@@ -339,7 +273,7 @@ def _check_splits(file: RecipeFile) -> None:
         return
     for name in splits:
         if not SPLIT_NAME.fullmatch(name) or grown_from(name)[1] > 1:
-            raise file.fault(("splits", name), *_NO_SPLIT_NAME)
+            raise file.fault(("splits", name), *NO_SPLIT_NAME)
     if not splits:
         raise file.fault(("splits",), "nothing in it", "expected a key for each split")
     _check_fractions(file, split_count=len(splits))
@@ -388,9 +322,9 @@ def places_of(file: RecipeFile) -> dict[str, tuple[str, list[str]]]:
         key: Key = ("splits", name)
         if not isinstance(value, dict):
             expected = "expected a fraction, or {folder | files | manifest | value: ...}"
-            raise file.fault(key, f"{value!r} can't be", expected)
+            raise file.fault(key, f"{value_in_words(value)} can't be", expected)
         place = file.convert(value, PlaceKeys, key)
-        place_key = _only_key(file, key, place, PlaceKeys.__struct_fields__)
+        place_key = only_key(file, key, place, PlaceKeys.__struct_fields__)
         if place_key == "value" and not has_split_column and not has_rows(file):
             expected = "expected labels: {file: ..., split: COLUMN}"
             raise file.fault((*key, place_key), "no column of splits", expected)

@@ -17,7 +17,7 @@ from imagenet_prep.recipes.classes import Classes, refuse_below_first
 from imagenet_prep.recipes.formats import load_format
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.recipe_lines import YAML_WORDS
-from imagenet_prep.recipes.rules import may_have_boxes
+from imagenet_prep.recipes.source_rules import may_have_boxes
 from imagenet_prep.state.manifest import RECIPE
 from imagenet_prep.state.numbering import Numbering
 from imagenet_prep.state.set_records import SetRecords

@@ -15,6 +15,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from imagenet_prep.recipes.json_faults import HALF_PAIR_REASON, json_reason, line_of_half_pair
 from imagenet_prep.text import number_of
 
 Form = Literal["lines", "words", "csv", "tsv", "spaces", "jsonl", "json"]
@@ -311,32 +312,11 @@ def _parse_document(content: bytes) -> Any:
         written = json.dumps(document, ensure_ascii=False)
         written.encode()  # half of a surrogate pair can't be written
     except UnicodeEncodeError:
-        match = _HALF_PAIR.search(text)
-        line = text.count("\n", 0, match.start()) + 1 if match else 1
-        raise LabelsFault(line, _HALF_PAIR_REASON) from None
+        raise LabelsFault(line_of_half_pair(text), HALF_PAIR_REASON) from None
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", 1)
         raise LabelsFault(line, json_reason(error)) from None
     return document
-
-
-_HALF_PAIR = re.compile(
-    r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
-    r"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
-)
-_HALF_PAIR_REASON = "a text holds half of a surrogate pair: UTF-8 can't store it"
-
-
-def json_reason(error: Exception) -> str:
-    """The reason that a text is not JSON, without a line of its own."""
-    if isinstance(error, json.JSONDecodeError):
-        column = error.pos - error.doc.rfind("\n", 0, error.pos)
-        if error.pos == len(error.doc):
-            return f"not JSON: {error.msg}, and there is no more text"
-        return f"not JSON: {error.msg}, at character {column}"
-    if isinstance(error, RecursionError):
-        return "its JSON is nested too deep"
-    return f"not JSON: {error}"
 
 
 def _json_rows(document: Any) -> list[Any] | None:
@@ -389,7 +369,7 @@ def _parse_object(line: str, number: int) -> dict[str, Any]:
             written = json.dumps(row, ensure_ascii=False)
             written.encode()
     except UnicodeEncodeError:
-        raise LabelsFault(number, _HALF_PAIR_REASON) from None
+        raise LabelsFault(number, HALF_PAIR_REASON) from None
     except (ValueError, RecursionError) as error:
         raise LabelsFault(number, json_reason(error)) from None
     if not isinstance(row, dict):

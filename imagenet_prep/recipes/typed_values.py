@@ -71,7 +71,7 @@ def _narrowest(line_of: Mapping[tuple[type, Any], int], is_text: bool) -> Kind:
     kinds = {_kind(value, is_text) for _, value in line_of}
     if "bytes" in kinds and len(kinds) > 1 and not is_text:
         text_lines = [line for (value_type, _), line in line_of.items() if value_type is str]
-        raise LabelsFault(min(text_lines), "a text, where other lines have numbers")
+        raise LabelsFault(min(text_lines), "a text, where other values are numbers")
     return next((kind for kind in _KINDS if kind in kinds), "bytes")
 
 

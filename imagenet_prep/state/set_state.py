@@ -46,8 +46,8 @@ REWRITE = Hint(
 RESUME = Hint(
     "run the same ",
     mention("convert"),
-    " again: it makes what is missing, with sound images or --on-damaged skip, if "
-    "an image could not be converted",
+    " again: it makes what is missing; if an image could not be converted, mend the image first, "
+    "or add --on-damaged skip",
 )
 
 _MOVE_STRAYS = Hint(

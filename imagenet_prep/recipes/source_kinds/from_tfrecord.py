@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.hints import Hint
 from imagenet_prep.images import ending_of
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.joined_samples import Samples, usual_label
@@ -15,6 +16,11 @@ from imagenet_prep.recipes.sample_sources import list_sample_inputs
 from imagenet_prep.recipes.source_kinds import BySplit, SourceKind
 from imagenet_prep.recipes.typed_values import flat_labels
 from imagenet_prep.sources.catalog import CatalogBuilder
+from imagenet_prep.sources.compressed_tars import (
+    LONGEST_MAGIC,
+    compression_of,
+    decompress_command,
+)
 from imagenet_prep.sources.names import shown_name
 from imagenet_prep.sources.tars import Archive
 from imagenet_prep.storage.files import view_of
@@ -41,8 +47,9 @@ def _read_file(path: Path) -> Samples:
     names: list[str] = []
     samples: list[dict[str, Any]] = []
     unread_features: dict[str, None] = {}
+    view = view_of(path)
     try:
-        for record in iter_records(view_of(path)):
+        for record in iter_records(view):
             features, image_feature, image = _parse_record(record)
             offset = record.offset + 12 + bytes(record.data).find(image)
             file_name = _feature_value(features.get("image/filename"))
@@ -61,17 +68,32 @@ def _read_file(path: Path) -> Samples:
                     sample[feature_name] = value
             samples.append(sample)
     except (FramingError, ExampleError) as error:
-        raise InputError(
-            f"{path}, record {len(names):,}, can't be read",
-            str(error),
-            "expected uncompressed TFRecords of Examples with an image each",
-        ) from error
+        start = bytes(view[0:LONGEST_MAGIC])
+        raise _unreadable(path, start, len(names), error) from error
     columns = columns_of(samples)
     label = usual_label(columns)
     words = {} if label is None else _take_words(columns, label)
     passed = [f"the feature {name}: not read, it is no text" for name in unread_features]
     label_words = {label: words} if label and words else {}
     return Samples(builder.sorted(), names, columns, label_words, label, passed)
+
+
+def _unreadable(path: Path, start: bytes, number: int, error: Exception) -> InputError:
+    """The error for the record of this number, or for a file that is compressed by its start."""
+    compression = compression_of(start)
+    if compression and number == 0:
+        decompress = decompress_command(str(path), str(path), compression)
+        return InputError(
+            f"{path} is compressed with {compression}",
+            "expected plain TFRecords, whose images are read in place",
+            Hint("decompress it, then run the same command again: ", decompress),
+        )
+    place = path if isinstance(error, FramingError) else f"{path}, record {number:,},"
+    return InputError(
+        f"{place} can't be read: {error}",
+        "expected TFRecords of Examples with an image each",
+        "get a sound copy of the file, or take it out of the recipe",
+    )
 
 
 def _parse_record(record: Framed) -> tuple[dict[str, Feature], str, bytes]:

@@ -15,6 +15,7 @@ from typing import Any
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.joined_samples import Samples, usual_label
+from imagenet_prep.recipes.json_faults import HALF_PAIR_REASON, json_reason
 from imagenet_prep.recipes.sample_columns import columns_of
 from imagenet_prep.recipes.sample_sources import list_sample_inputs
 from imagenet_prep.recipes.source_kinds import BySplit, SourceKind
@@ -118,7 +119,14 @@ def _member_value(data: bytes, ending: str, name: str) -> Any:
             return value if isinstance(value, dict) else {"json": value}
         return int(text) if ending == "cls" and _INT.fullmatch(text) else text
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{name} can't be read", str(error), "correct it in its tar") from error
+        reason = str(error)
+        if isinstance(error, UnicodeDecodeError):
+            reason = "it is not UTF-8"
+        elif isinstance(error, UnicodeEncodeError):
+            reason = HALF_PAIR_REASON
+        elif isinstance(error, RecursionError):
+            reason = json_reason(error)
+        raise InputError(f"{name} can't be read", reason, "correct it in its tar") from error
 
 
 def _unread_notes(counts: Mapping[str, int], *, has_label: bool) -> tuple[list[str], list[str]]:

@@ -1,0 +1,31 @@
+"""json_reason: an error of JSON -> the reason for a message, without the words of Python."""
+
+from __future__ import annotations
+
+import json
+import re
+
+_HALF_PAIR = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
+    r"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
+)
+HALF_PAIR_REASON = "a text holds half of a surrogate pair: UTF-8 can't store it"
+"""The reason that a text of JSON can't be written again."""
+
+
+def json_reason(error: Exception) -> str:
+    """The reason that a text is not JSON, without a line of its own."""
+    if isinstance(error, json.JSONDecodeError):
+        column = error.pos - error.doc.rfind("\n", 0, error.pos)
+        if error.pos == len(error.doc):
+            return f"not JSON: {error.msg}, and there is no more text"
+        return f"not JSON: {error.msg}, at character {column}"
+    if isinstance(error, RecursionError):
+        return "its JSON is nested too deep"
+    return f"not JSON: {error}"
+
+
+def line_of_half_pair(text: str) -> int:
+    """The line of the first half of a surrogate pair in a JSON text, from 1."""
+    match = _HALF_PAIR.search(text)
+    return text.count("\n", 0, match.start()) + 1 if match else 1
