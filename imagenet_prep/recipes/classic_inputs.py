@@ -52,7 +52,7 @@ def list_classic(
         return _list_by_split(file, split_paths, existing, base, engine)
     if pattern is None:
         place = file.place(("manifest_file",))
-        hint = "name an input_file_pattern, and it is made"
+        hint = "to have it made, write input_file_pattern in the recipe"
         raise InputError(f"{place}: {path} is not there", "expected a list of file names", hint)
     path = place_manifest(file, manifest_name, root, layout, is_raw=is_raw)
     new_paths: dict[str, AnyPath] = {}
@@ -109,11 +109,13 @@ def _list_by_split(
     for path in paths.values():
         if path not in existing:
             place = file.place(("manifest_file",))
-            raise InputError(
-                f"{place}: {path} is not there, and {existing[0].name} is",
-                "expected a manifest of each split, or of none",
-                "bring it back, or remove the others: all are made again",
-            )
+            expected = "expected a manifest of each split"
+            hint = "bring it back"
+            if file.recipe.input_file_pattern is not None:
+                expected = f"{expected}, or of none"
+                hint = f"{hint}, or remove the others: all are made again"
+            problem = f"{place}: {path} is not there, and {existing[0].name} is"
+            raise InputError(problem, expected, hint)
     listings: list[Catalog] = []
     remarks_of_splits: list[Remarks] = []
     rows: dict[str, range] = {}
@@ -135,7 +137,7 @@ def _list_by_split(
 def _refuse_repeated(
     joined: Catalog, paths: Mapping[str, AnyPath], listings: Sequence[Catalog]
 ) -> None:
-    """Raise InputError for a file that several manifests name, or one names twice."""
+    """Raise InputError for a file that several manifests name."""
     for name, count in Counter(joined.names).items():
         if count == 1:
             continue
