@@ -23,7 +23,9 @@ from PIL import Image
 from running import command
 
 import imagenet_prep
+from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.loading import load
 from imagenet_prep.sources.array_files import ArrayFile, open_arrays
 from imagenet_prep.sources.slices import Row
 
@@ -348,3 +350,14 @@ def test_memory_does_not_grow_with_a_batch(form: str, tmp_path: Path) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 20 << 20
+
+
+def test_a_label_that_is_a_word_is_refused(tmp_path: Path) -> None:
+    """A npz can hold texts for labels: they are named like numbers out of range."""
+    pixels = np.zeros((2, 192), np.uint8)
+    np.savez(tmp_path / "val_data.npz", data=pixels, labels=np.array(["cat", "dog"]))
+    (tmp_path / "r.yaml").write_text("source: {arrays: val_data.npz}\n")
+    with pytest.raises(
+        InputError, match=r"has the label cat\nexpected 1 to 1000\n.*rename val_data"
+    ):
+        load(tmp_path / "r.yaml", None, make_engine("threads", 1))

@@ -197,8 +197,13 @@ def test_damaged_arrays_are_named(tmp_path: Path, files: dict[str, bytes]) -> No
         ),
         ("arrays: f", b"\0\0\x08\3" + b"\0\0\3\xff" * 3 + bytes(4), "claims"),
         ("arrays: f", b"nothing", "can't be read as arrays"),
+        (
+            "arrays: f",
+            arrays(digits=(10, 784)),
+            "/f: no array is one of images: digits of shape 10 x 784",
+        ),
     ],
-    ids=range(11),
+    ids=range(12),
 )
 def test_a_fault_names_file_and_reason(
     tmp_path: Path, source: str, content: bytes, reason: str
@@ -423,7 +428,7 @@ def test_every_value_of_a_picture_is_kept(tmp_path: Path) -> None:
         ),
         (
             {"y_train": np.arange(6) % 2, "std": np.ones(3), "mean": np.ones((8, 8))},
-            "2 arrays are not read, as statistics of the images: std of a.npz, mean of a.npz",
+            "2 arrays of statistics are not read: std of a.npz, mean of a.npz",
         ),
         ({"y_train": np.arange(6) / 2}, "no class: label holds no labels of classes"),
         ({"x_test": np.zeros((2, 8, 8), np.uint8)}, "no class: the files have no column of labels"),

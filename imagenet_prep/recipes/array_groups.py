@@ -115,9 +115,8 @@ def open_all(paths: Sequence[Path]) -> tuple[list[FoundArray], list[str]]:
             examples.append(array)
     if not statistics:
         return examples, []
-    arrays_are = number_of(len(statistics), "array is", "arrays are")
-    reason = "not read, as statistics of the images"
-    return examples, [f"{arrays_are} {reason}: {listed(statistics)}"]
+    arrays_are = number_of(len(statistics), "array of statistics is", "arrays of statistics are")
+    return examples, [f"{arrays_are} not read: {listed(statistics)}"]
 
 
 def _is_statistic(array: FoundArray, shapes: set[tuple[int, ...]]) -> bool:

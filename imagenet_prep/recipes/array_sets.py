@@ -64,6 +64,8 @@ def list_arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
         part = _classes_of_files(members) or _of_arrays(members, words)
         split_parts = parts.setdefault(split, [])
         split_parts.append(part)
+    if arrays and not parts:
+        raise _no_images(arrays)
     for split_parts in parts.values():
         first_part = split_parts[0]
         first_part.passed += notes
@@ -181,6 +183,16 @@ def _sort_by_role(
     raise InputError(
         f"{paths}: these arrays are not images with a label each: {shapes}",
         "expected one array of images, and as many labels as images, in each split",
+    )
+
+
+def _no_images(arrays: Sequence[FoundArray]) -> InputError:
+    """The error for files without an array of images."""
+    paths = listed(dict.fromkeys(str(array.path) for array in arrays))
+    shapes = listed(map(_name_and_shape, arrays)) or "there is none"
+    return InputError(
+        f"{paths}: no array is one of images: {shapes}",
+        "expected three or four dimensions; or rows, in an array called x, images or data",
     )
 
 

@@ -183,7 +183,7 @@ def _hint_on_column(column: str, content: Content, names: Collection[str]) -> st
     if f"{column}.list" in names:
         return f"a file can have several labels here: write {column}.list"
     if column in OF_CLASS:
-        return "labels come from class folders, or from a file that `labels` names"
+        return "labels come from class folders, a file that `labels` names, or a column of rows"
     for other_content, columns in OF_CONTENT.items():
         if other_content == content:
             continue

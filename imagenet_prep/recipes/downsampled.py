@@ -95,7 +95,8 @@ def refuse_labels(path: Path, labels: Sequence[Any]) -> None:
     if not is_downsampled(path.name):
         return
     for label in labels:
-        if not 1 <= label <= _CLASSES:
+        is_number = isinstance(label, (int, float))
+        if not is_number or not 1 <= label <= _CLASSES:
             raise InputError(
                 f"{path} has the label {label}",
                 f"expected 1 to {_CLASSES}",

@@ -146,7 +146,7 @@ def _refuse_keys_of_labels(file: RecipeFile, *, is_inception: bool) -> None:
     if is_inception:
         keys.insert(0, "record")
     if keys:
-        expected = "expected class folders, or a file that `labels` names"
+        expected = "expected class folders, a file that `labels` names, or a column of rows"
         raise file.fault((keys[0],), "there are no labels", expected)
 
 
