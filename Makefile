@@ -50,7 +50,7 @@ $(VENV)/dev: $(VENV)/run
 
 # One more of the extras in pyproject.toml: make imagenet EXTRAS=parquet
 $(VENV)/extra-%: $(VENV)/run
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable ".[$*]"
 	@touch $@
 
 # Before anything is installed

@@ -14,6 +14,7 @@ from imagenet_prep.checks.verdict import Depth, Verdict, load_verdict
 from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.fetch.providers import HuggingFaceSite, KaggleSite, Site
+from imagenet_prep.fetch.session import host_of
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.astray import own_images, refuse_astray, refuse_unread
@@ -346,7 +347,8 @@ def _fetch(layout: Layout, work: _RunWork, progress: Progress) -> DownloadSummar
         if work.site is None and incoming:
             names = listed(archive.name for archive in incoming)
             to_come = sum(archive.to_come for archive in incoming)
-            progress.note(f"image-net.org: {names}: {size_text(to_come)} to download")
+            host = host_of(work.fetching.base_url)
+            progress.note(f"{host}: {names}: {size_text(to_come)} to download")
         for room in rooms_for(needs):
             needed, free = size_text(room.size), size_text(room.free)
             progress.note(f"{room.folder}: all steps require about {needed}, {free} are free")

@@ -799,7 +799,9 @@ FOLDERS: dict[str, Made] = {
         one_tar("1.jpg", "2.jpg", **{"1.cls": b"0"}), "0/2.jpg has no cls", "label: false"
     ),
     "no image of a key": refused(
-        one_tar("1.jpg", **{"1.cls": b"0", "2.cls": b"0"}), "has no image for 0/2"
+        one_tar("1.jpg", **{"1.cls": b"0", "2.cls": b"0"}),
+        "has no image for 0/2",
+        "add its image (jpg, ",
     ),
     "TFRecords with a word of each sample": taken(
         {"a.tfrecord": framed("1.jpg", "2.jpg", "3.jpg", words=True)},

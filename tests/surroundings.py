@@ -456,7 +456,7 @@ TABLE += [
 # addresses ----------------------------------------------------------------------------------------
 
 
-@must(5, "does not speak TLS", "http:// in --base-url")
+@must(5, "does not speak TLS", "write http://")
 def https_is_http(place: Place) -> None:
     """The server speaks without TLS."""
     place.url = place.server.url.replace("http", "https")

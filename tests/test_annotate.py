@@ -7,12 +7,14 @@ from __future__ import annotations
 import gzip
 import os
 import signal
+import subprocess
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from bounded import measure
 from existing import existing
 from hypothesis import given
 from hypothesis import strategies as st
@@ -414,6 +416,62 @@ def test_missing_input_is_said(layout: Layout, tmp_path: Path) -> None:
     assert "no annotations" in refused(layout, tmp_path).what
 
 
+def make_link(path: Path) -> None:
+    """A link to nothing."""
+    path.symlink_to("nowhere")
+
+
+NO_ANNOTATIONS: dict[str, tuple[Callable[[Path], object], str, int]] = {
+    "nothing": (lambda path: None, "does not exist", 2),
+    "a broken link": (make_link, "is a broken link", 2),
+    "a pipe": (os.mkfifo, "is not a plain file", 4),
+    "a device": (lambda path: path.symlink_to("/dev/zero"), "is not a plain file", 4),
+    "a link to itself": (lambda path: path.symlink_to(path), "can't be read", 4),
+}
+
+
+@pytest.mark.parametrize("case", NO_ANNOTATIONS)
+def test_boxes_that_are_neither_a_file_nor_a_folder_are_named_as_they_are(
+    case: str, tmp_path: Path
+) -> None:
+    """Only a path with nothing there is said not to exist; none is waited for."""
+    make_path, finding, status = NO_ANNOTATIONS[case]
+    boxes = tmp_path / "boxes"
+    make_path(boxes)
+    ran = measure(tmp_path, "annotate", tmp_path / "data", "--boxes", boxes)
+    assert ran.status == status, ran.err
+    assert f"error: {boxes} {finding}\n" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("make_path", "finding"),
+    [(os.mkfifo, "no plain file"), (Path.mkdir, "a folder"), (make_link, "a broken link")],
+    ids=["pipe", "folder", "link"],
+)
+def test_what_is_no_file_in_place_of_the_archive_is_named(
+    make_path: Callable[[Path], object], finding: str, layout: Layout
+) -> None:
+    """The archive is not said to be missing, and the command that helps moves it away."""
+    archive = layout.archive_path(ARCHIVES["boxes"])
+    make_path(archive)
+    error = refused(layout)
+    assert error.what == f"{archive} is {finding}"
+    words, _, _ = error.hint.partition("    (")
+    subprocess.run(["sh", "-c", words], check=True)
+    assert refused(layout).hint == f"imagenet-prep download {layout.data_dir} --only boxes"
+
+
+def test_an_archive_in_data_dir_itself_is_moved_and_not_renamed(layout: Layout) -> None:
+    """The message says which folder is expected, and its command puts the archive there."""
+    archive = layout.data_dir / ARCHIVES["boxes"].filename
+    archive.write_bytes(gzip.compress(pack(FILES)))
+    error = refused(layout)
+    assert error.what == f"{archive} is not in the folder of raw data"
+    words, _, _ = error.hint.partition("    (")
+    subprocess.run(["sh", "-c", words], check=True)
+    assert train(layout).totals.files == len(FILES)
+
+
 FILES = [(f"{WNID}/{WNID}_{number}.xml", xml()) for number in range(1, 4)]
 CSV = b"".join(LINE % f"{WNID}_{number}.JPEG".encode() for number in range(1, 4))
 
@@ -424,10 +482,10 @@ CSV = b"".join(LINE % f"{WNID}_{number}.JPEG".encode() for number in range(1, 4)
 TAR = pack(FILES)
 BOMB = bytes(9_000_000)
 HOSTILE_TARS = {
-    "checksum": (TAR[:1024] + b"\xff" + TAR[1025:], "unpacked, is damaged at byte 1,024"),
+    "checksum": (TAR[:1024] + b"\xff" + TAR[1025:], "is damaged at byte 1,024 of its tar"),
     "symbolic link": (
         pack([FILES[0], (member(FILES[1][0], tarfile.SYMTYPE, "/etc/passwd"), b"")]),
-        "unpacked, is damaged at byte 1,024",
+        "can't be read at byte 1,024 of its tar\n'n01440764/n01440764_2.xml' is a symbolic link",
     ),
     "a file twice": (pack(FILES[:1] * 2), f"holds {WNID}/{WNID}_1.xml twice"),
     "no annotations": (pack([]), "no annotations"),
@@ -531,7 +589,11 @@ def test_files_that_kill_every_worker_are_named(
 
     monkeypatch.setattr(stage, "parse_annotation", die_or_parse)
     path = write_archive(layout, gzip.compress(pack([FILES[0], (FILES[1][0], fatal), FILES[2]])))
-    for batch, where in ((1, FILES[1][0]), (3, f"{FILES[0][0]} or one of the 2 files after it")):
+    for batch, where in (
+        (1, FILES[1][0]),
+        (2, f"{FILES[0][0]} or the file after it"),
+        (3, f"{FILES[0][0]} or one of the 2 files after it"),
+    ):
         monkeypatch.setattr(stage, "_BATCH", batch)
         error = refused(layout, kind=DataProblemsError, engine=ProcessEngine(2))
         assert error.what.startswith(f"{path}, {where}: a worker died 3 times")

@@ -752,7 +752,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "CSV: an open quote": (
         CSV,
         csv('a.jpg,80,40,"dog,8,4,40,20'),
-        "boxes.csv, line 3: unexpected end of data",
+        "boxes.csv, line 3: a quotation mark opens a cell",
     ),
     "CSV: no class": (CSV, csv("a.jpg,80,40,,8,4,40,20"), "line 3: a row without a class"),
     "CSV: no image": (
@@ -827,7 +827,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "a mask that is cut": (
         MASKS,
         saves("m/a.png", mask(80, 48)[:-20]),
-        "its mask m/a.png: the PNG has no end",
+        "its mask m/a.png: the PNG has no whole end",
     ),
     "an image without a mask": (
         MASKS,
@@ -848,7 +848,8 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "a mask that is a JPEG": (
         MASKS,
         saves("m/a.png", photograph(80, 48)),
-        "its mask m/a.png: a JPEG does not keep the values of a mask: expected PNG, GIF, BMP, TIFF",
+        "its mask m/a.png: its format is JPEG, which may change the values of a mask: "
+        "expected PNG, GIF, BMP or TIFF",
     ),
     "names of COCO": (
         ONE + "boxes: {coco: a.json, names: [a]}\n",
@@ -1005,6 +1006,19 @@ WRONG: Mapping[str, tuple[dict[str, Any], str]] = {
     "another name": ({"boxes.text": [b"b", b"b"]}, "a box of label 1: expected a, got b"),
     "no such name": ({"boxes.text": [b"a", b"c"]}, "a box has label 2 and class c"),
 }
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"boxes.label": [1, 3]}, "a box has label 3: the set has no such class"),
+        ({"boxes.text": [b"a", b"c"]}, "a box has class c: the set has no such class"),
+    ],
+)
+def test_a_box_without_a_label_has_no_label(columns: dict[str, Any], said: str) -> None:
+    """A record with only labels, or only classes, of its boxes is described by those alone."""
+    (finding,) = check_objects(columns, {1: "a", 2: "b"})
+    assert finding.detail == said
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -23,6 +23,7 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import NetworkError, SpaceError
 from imagenet_prep.fetch.credentials import Token
 from imagenet_prep.fetch.providers import HuggingFaceSite, KaggleSite
+from imagenet_prep.fetch.session import host_of
 from imagenet_prep.ilsvrc2012.class_parts import find_part
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES, IMAGES
 from imagenet_prep.model import Silent
@@ -165,7 +166,8 @@ def test_run_fetches_nothing_that_could_not_be_converted(
         == ()
     )
     assert any(
-        note.startswith("image-net.org: ") and " to download" in note for note in progress.notes
+        note.startswith(f"{host_of(server.url)}: ") and " to download" in note
+        for note in progress.notes
     )
     assert any(": all steps require about " in note for note in progress.notes)
 

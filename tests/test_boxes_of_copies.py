@@ -172,7 +172,9 @@ def test_annotate_of_copies_without_boxes(
 def test_validation_boxes_of_copies_without_boxes(
     inside: Path, made_tiny: MadeSet, url: str, kind: str
 ) -> None:
-    """convert names the download first, then the annotate of this copy; both work."""
+    """convert names the download of all that annotate reads, then the annotate of this copy;
+    both work.
+    """
     WITHOUT_BOXES[kind](inside / "raw", made_tiny)
     call = ("convert", "new", "--raw", "raw", *PART, "--set", "validation_boxes=true")
     hint = error_lines(prep(*call))[-1].partition("    (")[0]
@@ -183,7 +185,6 @@ def test_validation_boxes_of_copies_without_boxes(
         "--no-digest",
         **ACCOUNT,
     )
-    command("download", "new", "--only", "boxes", "--base-url", url, "--no-digest", **ACCOUNT)
     hint = error_lines(prep(*call))[-1].removeprefix("make it: imagenet-prep ")
     assert "--raw raw" in hint
     command(*shlex.split(hint))

@@ -56,7 +56,7 @@ def test_boxes_have_the_numbers_and_names_of_their_file(tmp_path: Path, objects:
                 "a.parquet": ("objects", {"bbox": [BOX], "category": [0]}, ["cat"]),
                 "b.parquet": ("objects", {"bbox": [BOX], "category": [0]}, ["dog"]),
             },
-            "boxes of other classes elsewhere",
+            "the files name the classes of boxes differently: ",
         ),
     ],
     ids=["boxes without classes", "classes of other names"],
@@ -74,6 +74,28 @@ def test_boxes_that_would_be_lost_or_slip_are_refused(
     write(tmp_path / "data", **contents)
     with pytest.raises(InputError, match=problem):
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+
+
+def test_the_advice_on_a_box_that_leads_out_works_without_annotations(tmp_path: Path) -> None:
+    """``boxes_outside`` is a key for the boxes of Parquet files too."""
+    content = parquet_file({"bbox": [[1.0, 2.0, 300.0, 4.0]], "category": [1]}, ["cat", "dog"])
+    write(tmp_path, **{"train.parquet": content})
+    recipe = tmp_path / "r.yaml"
+    recipe.write_text("source: {parquet: train.parquet}\n")
+    with pytest.raises(InputError, match=r"write in the recipe: boxes_outside: clip"):
+        load(recipe, None, ENGINE)
+    recipe.write_text("source: {parquet: train.parquet}\nboxes_outside: clip\n")
+    assert any("1 impossible box clipped" in note for note in load(recipe, None, ENGINE).notes)
+
+
+def test_a_class_beyond_the_names_counts_them(tmp_path: Path) -> None:
+    """The names may be those of the file; the recipe of this one has no ``names``."""
+    write(tmp_path, **{"a.parquet": parquet_file({"bbox": [BOX], "category": [3]}, ["cat"])})
+    (tmp_path / "r.yaml").write_text("source: {parquet: a.parquet}\n")
+    with pytest.raises(InputError) as caught:
+        load(tmp_path / "r.yaml", None, ENGINE)
+    assert caught.value.what.endswith("row 0: a box of class 3")
+    assert caught.value.detail == "expected at most 0: 1 class has a name"
 
 
 def test_images_without_a_tag_are_a_question(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ the right exit status; nothing written.
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import os
 from pathlib import Path
@@ -46,6 +47,26 @@ RECIPES = {
     "no YAML": (FILES + "record: {a: [}\n", "line 2: not valid YAML", ""),
     "tag": (FILES + "seed: !!python/object/apply:os.getpid []\n", "line 2: the tag", "plain"),
     "alias": ("seed: &a 1\nnum_shards: *a\n", "line 1: the anchor", "plain"),
+    "a pattern without quotes": (
+        "source:\n  files: *.jpg\n",
+        "line 2: not valid YAML",
+        "in quotes: '*.jpg'",
+    ),
+    "a word like an alias": (
+        "source:\n  files: *train\n",
+        "line 2: the alias *train",
+        "in quotes: '*.jpg'",
+    ),
+    "two documents": (
+        FILES + "---\nseed: 1\n",
+        "line 2: a second YAML document starts here",
+        "one in a file",
+    ),
+    "a key further left": (
+        "source:\n  files: a\n tar: b\n",
+        "line 3: not valid YAML",
+        "check the indentation and the quotes",
+    ),
     "no mapping": ("- source\n", "is not a recipe", "a mapping of keys, got a list"),
     "not UTF-8": (b"seed: 1\n# \xff\n", "line 2: not UTF-8", ""),
     "nested without end": ("[" * 5000 + "]" * 5000, "nested too deep", ""),
@@ -76,6 +97,11 @@ RECIPES = {
         "100MB",
     ),
     "half a range": (FILES + "min_val: 0\n", "line 2: min_val: max_val is missing", "both"),
+    "endless range": (
+        FILES + "min_val: 0\nmax_val: 1e999\n",
+        "line 3: max_val: inf",
+        "two finite numbers",
+    ),
     "empty range": (FILES + "min_val: 1\nmax_val: 1\n", "line 3: max_val: 1", "above min_val"),
     "fractions": (
         FOLDERS + "splits:\n  train: 0.8\n  test: 0.1\n",
@@ -86,18 +112,38 @@ RECIPES = {
     "mixed splits": (
         FOLDERS + "splits: {train: 0.8, test: {folder: x}}\n",
         "splits: fractions and places",
-        "one sort",
+        "fractions alone, or places alone",
     ),
     "no place": (
         FOLDERS + "splits:\n  train: {}\n",
         "line 3: splits.train: nothing in it",
         "one of folder",
     ),
+    "fractions of a little more than 1": (
+        FOLDERS + "splits: {train: 0.7, val: 0.15, test: 0.150002}\n",
+        "the fractions sum to 1.000002",
+        "expected 1",
+    ),
+    "fractions of a list of files": (
+        "manifest_file: m.txt\nsplits: {a: 0.5, b: 0.5}\nstratified: true\n",
+        "line 3: stratified: manifest_file and stratified can't be combined",
+        "one of the two",
+    ),
+    "split's first sign": (
+        FOLDERS + "splits: {-x: 1}\n",
+        "splits.-x: no name of a split",
+        "the first a letter, a digit or _",
+    ),
     "split's name": (FOLDERS + "splits: {'a/b': 1}\n", "splits.a/b: no name of a split", "letters"),
     "prefix": (
         FILES + "output_file_prefix: ../x\n",
         "line 2: output_file_prefix: '../x'",
-        "letters",
+        "a path without ..",
+    ),
+    "prefix of other signs": (
+        FILES + "output_file_prefix: x/-y\n",
+        "line 2: output_file_prefix: 'x/-y'",
+        "the first a letter, a digit or _",
     ),
     "prefix of a growth": (
         FILES + "output_file_prefix: a-grown2\n",
@@ -244,6 +290,36 @@ INPUTS = {
         "line 2: ",
         "labels.txt is not a folder",
     ),
+    "a broken link for a folder": (
+        "source: {folders: broken}\n",
+        "line 1: ",
+        "broken is a broken link",
+    ),
+    "hidden files alone": (
+        "source: {folders: hidden}\n",
+        "line 1: no files in ",
+        "skipped: rose/.0.png (hidden)",
+    ),
+    "masks in a file": (
+        FOLDERS + "mask: {folder: labels.txt}\n",
+        "labels.txt is not a folder",
+        "expected the folder of masks",
+    ),
+    "masks that are not there": (
+        FOLDERS + "mask: {folder: gone}\n",
+        "gone is not there",
+        "paths are relative to --raw",
+    ),
+    "two masks of an image": (
+        FOLDERS + "mask: {folder: twins}\n",
+        "several masks fit daisy/0.png: twins/daisy/0.bmp, twins/daisy/0.png",
+        "one mask for each image",
+    ),
+    "one mask of JPEG": (
+        FOLDERS + "mask: {folder: jpegs}\n",
+        "1 mask is a JPEG, and",
+        "threshold",
+    ),
     "no match": ("source: {files: 'arrays/*.npz'}\n", "line 1: no file matches", "arrays/*.npz"),
     "no manifest": ("source: {manifest: gone.txt}\n", "gone.txt can't be read", "No such file"),
     "no manifest, no pattern": ("manifest_file: gone.txt\n", "line 1: ", "gone.txt is not there"),
@@ -293,6 +369,31 @@ INPUTS = {
         FILES + "labels: nopath.csv\n",
         "nopath.csv, line 1: no column of paths",
         "name, label",
+    ),
+    "labels with a cell too many": (
+        FILES + "labels: long.csv\n",
+        "long.csv, line 3: 1 column expected, 2 found",
+        "",
+    ),
+    "labels with a name twice": (
+        FILES + "labels: names.csv\n",
+        "names.csv, line 1: columns 2 and 4 have the same name, 'label'",
+        "",
+    ),
+    "labels with a column of no name": (
+        FILES + "labels: unnamed.csv\n",
+        "unnamed.csv, line 1: column 2 has no name",
+        "",
+    ),
+    "labels with an open quotation mark": (
+        FILES + "labels: open.csv\n",
+        "open.csv, line 3: a quotation mark opens a cell here, and none closes it",
+        "",
+    ),
+    "labels that are damaged UTF-16": (
+        FILES + "labels: wide.csv\n",
+        "wide.csv, line 2: it starts as UTF-16, and is not UTF-16 here",
+        "",
     ),
     "labels of what is gone": (
         FILES + "labels: more.txt\n",
@@ -360,8 +461,8 @@ INPUTS = {
         "",
     ),
     "two names of a class": (
-        FOLDERS + "class_names: names.csv\n",
-        "names.csv names the class rose twice: Rose and Tulip",
+        FOLDERS + "class_names: of-classes.csv\n",
+        "of-classes.csv names the class rose twice: Rose and Tulip",
         "one name for each id",
     ),
     "names in other bytes": (
@@ -379,7 +480,26 @@ INPUTS = {
         "latin.txt is not UTF-8 from byte 3 on",
         "expected UTF-8",
     ),
-    "labels that are no JSON": (FILES + "labels: bad.jsonl\n", "bad.jsonl, line 2: not JSON", ""),
+    "labels that are no JSON": (
+        FILES + "labels: bad.jsonl\n",
+        "bad.jsonl, line 2: not JSON: Expecting value, and there is no more text\n",
+        "",
+    ),
+    "a document that is no JSON": (
+        FILES + "labels: bad.json\n",
+        "bad.json, line 2: not JSON: Expecting ':' delimiter, at character 9\n",
+        "",
+    ),
+    "a document of half a character": (
+        FILES + "labels: half.json\n",
+        "half.json, line 2: a text holds half of a surrogate pair",
+        "",
+    ),
+    "a document that is nested too deep": (
+        FILES + "labels: deep.json\n",
+        "deep.json, line 1: its JSON is nested too deep",
+        "",
+    ),
     "labels with fractions": (
         FILES + "labels: half.txt\n",
         "half.txt, line 2: the label 0.5 is not a whole number, so it is no class",
@@ -435,7 +555,7 @@ INPUTS = {
     ),
     "a name of odd bytes": (
         "source: {folders: odd}\n",
-        r"name can't be written: 'rose/\xff.png'",
+        r"a name that can't be used: 'rose/\xff.png'",
         "UTF-8",
     ),
 }
@@ -454,6 +574,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "linked/rose").symlink_to(tmp_path / "flowers/rose")
     (tmp_path / "nowhere/rose/0.png").symlink_to("gone.png")
+    (tmp_path / "broken").symlink_to("gone")
+    save(tmp_path / "hidden/rose/.0.png", picture("x.png"))
+    save(tmp_path / "jpegs/daisy/0.jpg", picture("x.jpg"))
+    for ending in ("png", "bmp"):
+        save(tmp_path / f"twins/daisy/0.{ending}", picture("x.png"))
+    save(tmp_path / "wide.csv", codecs.BOM_UTF16_LE + "path\n".encode("utf-16-le") + b"\x00\xd8x")
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/odd/rose/\xff.png")).write_bytes(b"")
     texts = {
         "out.txt": "arrays/0.npy\n../x\n",
@@ -465,6 +591,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "bad.txt": "0.npy:1\n1.npy 2\n",
         "short.csv": "path,label\n0.npy,1\n1.npy\n",
         "nopath.csv": "name,label\n0.npy,1\n",
+        "long.csv": "path\n0.npy\n1.npy,1\n",
+        "names.csv": "path,label,size,label\n",
+        "unnamed.csv": "path,,label\n",
+        "open.csv": 'path,label\n0.npy,1\n"1.npy,2\n2.npy,3\n3.npy,4\n',
+        "bad.json": '{"0.npy": 1,\n"1.npy" 2}\n',
+        "half.json": '{"0.npy": 1,\n"1.npy\\ud800": 2}\n',
+        "deep.json": "[" * 100_000,
         "more.txt": "0.npy:1\n1.npy:2\n2.npy:3\n",
         "less.txt": "0.npy:1\n",
         "less2.txt": "0.npy:0\n1.npy:1\n",
@@ -482,7 +615,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "more.csv": "path,label\n1.npy,2\n2.npy,3\n",
         "some.csv": "path,label,size\n0.npy,1,5\n1.npy,2,\n",
         "broken.json": '{"rose": ',
-        "names.csv": "id,name\nrose,Rose\nrose,Tulip\n",
+        "of-classes.csv": "id,name\nrose,Rose\nrose,Tulip\n",
         "huge.csv": f"id,name\nrose,{'x' * 200_000}\n",
     }
     for name, text in texts.items():

@@ -9,6 +9,7 @@ import json
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -18,6 +19,7 @@ from made_sets import ENGINE
 from made_tars import save
 from PIL import Image
 from running import command_here
+from test_boxes_of_samples import parquet_file
 from test_export import features_in, samples_of
 
 import imagenet_prep
@@ -29,7 +31,7 @@ from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.init import init
 from imagenet_prep.state.manifest import DatasetEntry, load_manifest
-from imagenet_prep.state.numbering import Numbering
+from imagenet_prep.state.numbering import Numbering, class_index
 
 tf = tf_fixture.tf
 
@@ -516,6 +518,23 @@ def test_init_writes_where_numbers_start(
 
 
 @pytest.mark.parametrize(
+    ("label", "advice"),
+    [
+        (0, "; in Python, if its set has no manifest and counts classes from 0: "),
+        (-1, ""),
+    ],
+)
+def test_a_label_below_the_first_one_has_the_advice_that_helps(label: int, advice: str) -> None:
+    """No set counts its classes from -1."""
+    record = SimpleNamespace(place="a shard: record 0 at byte 0")
+    with pytest.raises(InputError) as caught:
+        class_index(label, 1, record)
+    assert caught.value.what.endswith(f"has label {label}")
+    assert caught.value.hint.startswith("imagenet-prep verify names all such records")
+    assert caught.value.hint.endswith(f"{advice}records.first_label = 0" if advice else "records")
+
+
+@pytest.mark.parametrize(
     ("start", "first", "notes"), [("0", "", 0), ("1", "", 1), ("1", "first_label: 1\n", 0)]
 )
 def test_numbers_from_1_are_a_note(tmp_path: Path, start: str, first: str, notes: int) -> None:
@@ -807,16 +826,16 @@ class Refusal(NamedTuple):
 
 REFUSALS = {
     "a new class": Refusal(
-        ("cat", "emu"), "", "emu is no class there", "classes: [cat, dog, fox, emu]"
+        ("cat", "emu"), "", "emu is no class of train", "classes: [cat, dog, fox, emu]"
     ),
     "names that YAML quotes": Refusal(
         ("cat", "null", "1e3: a, b"),
         "",
-        "1e3: a, b is no class there",
+        "1e3: a, b is no class of train",
         'classes: [cat, dog, fox, "1e3: a, b", "null"]',
     ),
     "other classes": Refusal(
-        ("a", "b"), "", "a is no class there", "classes: [cat, dog, fox, a, b]"
+        ("a", "b"), "", "a is no class of train", "classes: [cat, dog, fox, a, b]"
     ),
     "another order": Refusal(
         ("cat", "dog"),
@@ -971,5 +990,20 @@ def test_ids_of_coco_that_mean_something_else_are_refused(tmp_path: Path) -> Non
     with pytest.raises(InputError, match=r"label 1 .*\bdog") as caught:
         make(tmp_path, recipe.format("val"), "val.yaml")
     assert caught.value.detail == "expected 1 for cat, as in train"
-    assert caught.value.hint.startswith("give the categories of all files the same ids")
+    assert caught.value.hint.startswith("give the classes of boxes the same numbers in all files")
     assert not list((tmp_path / "out").glob("val-*"))
+
+
+def test_numbers_of_parquet_that_mean_something_else_are_refused(tmp_path: Path) -> None:
+    """No recipe can number their boxes otherwise: the hint doesn't speak of the recipe."""
+    for split, names in (("train", ["cat", "dog"]), ("val", ["dog", "cat"])):
+        objects = {"bbox": [[1.0, 1.0, 8.0, 8.0]], "category": [0]}
+        save(tmp_path / f"{split}.parquet", parquet_file(objects, names))
+    recipe = "source: {{parquet: {0}.parquet}}\noutput_file_prefix: {0}\n"
+    make(tmp_path, recipe.format("train"), "train.yaml")
+    with pytest.raises(InputError, match=r"label 0 .*\bdog") as caught:
+        make(tmp_path, recipe.format("val"), "val.yaml")
+    assert caught.value.hint.startswith("give the classes of boxes the same numbers in all files")
+    numbered = recipe.format("val") + "boxes: {names: [cat, dog]}\n"
+    with pytest.raises(UsageError, match="line 3: boxes: names alone"):
+        make(tmp_path, numbered, "val.yaml")

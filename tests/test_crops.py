@@ -323,7 +323,7 @@ def test_a_part_outside_of_the_image_is_refused() -> None:
         (0, 0, math.nan, 5),
         (0, 0, 393.1, 5),
     ):
-        with pytest.raises(ValueError, match=r"393 x 501"):
+        with pytest.raises(ValueError, match="height 393 and width 501"):
             decode_part(FILES["4:2:0"], lambda *_, part=part: part, 10)
     with pytest.raises(ImageError, match="not a JPEG"):
         decode_part(b"text", lambda *_: (0, 0, 1, 1), 10)
@@ -340,10 +340,23 @@ def test_crops_that_can_not_be(torch: Any, wrong: dict[str, Any], photographs: P
     """
     from imagenet_prep.torch import ImageDataset, RandomResizedCrop
 
-    with pytest.raises(UsageError, match=f"{next(iter(wrong))}="):
+    with pytest.raises(UsageError, match=rf"^RandomResizedCrop\({next(iter(wrong))}="):
         RandomResizedCrop(**{"size": 224, **wrong})
     with pytest.raises(UsageError, match=r"^ImageDataset\(crop="):
         ImageDataset(imagenet_prep.open(photographs, "train"), crop=224)
+
+
+@pytest.mark.parametrize("part", [0, 2, "a"])
+def test_a_part_that_can_not_be(torch: Any, part: Any) -> None:
+    """The error has the argument as it was given: one share."""
+    from imagenet_prep.torch import CenterCrop
+
+    with pytest.raises(UsageError) as caught:
+        CenterCrop(224, part=part)
+    assert caught.value.lines == [
+        f"CenterCrop(part={part!r})",
+        "expected a share above 0, at most 1",
+    ]
 
 
 # the same pixels in every run ---------------------------------------------------------------------

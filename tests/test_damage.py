@@ -81,7 +81,7 @@ def test_a_shard_of_another_conversion(layout: Layout, tmp_path: Path, made_tiny
     shutil.copy(other.shard_path(SHARD), layout.shard_path(SHARD))
     problem = one(look(layout).problems)
     assert (problem.kind, problem.subject) == (K.OTHER_CONVERSION, SHARD)
-    assert "a shard of another conversion" in problem.detail
+    assert "perhaps a shard of another conversion" in problem.detail
     for path in layout.index_paths(SHARD):
         shutil.copy(other.index_dir / path.name, path)
     problem = one(look(layout).problems)
@@ -142,6 +142,24 @@ def test_labels_wrong_in_one_way(
     assert problems[0].detail.startswith(f"{word}: 300 of 300 records")
     assert problems[0].count == 300
     assert problems[0].remedy
+
+
+def test_labels_wrong_in_one_way_are_counted_without_others(bare: Layout) -> None:
+    """Most train labels count from 0, and those of one shard are the devkit's ids."""
+    rewrite(bare, shift, "train-*")
+    path = bare.shard_path(SHARD)
+    records = data_of(path)
+    rewrite(bare, lambda features: relabel(features, 999), path.name)
+    problem = one(look(bare).problems)
+    others = len(records)
+    assert problem.detail == (
+        f"labels count from 0: {300 - others} of 300 records have their class's label minus 1; "
+        f"{others} have another wrong label"
+    )
+    assert problem.count == 300 - others
+    rewrite(bare, permute, path.name)
+    problem = one(look(bare).problems)
+    assert problem.count < 300
 
 
 def test_devkit_labels_with_the_wrong_synset(bare: Layout) -> None:
@@ -265,7 +283,13 @@ def test_exchanged_shards_without_a_manifest(bare: Layout) -> None:
     first, second = look(bare).problems
     assert (first.kind, first.subject, first.got) == (K.EXCHANGED_SHARD, SHARD, OTHER)
     assert (second.kind, second.subject, second.got) == (K.EXCHANGED_SHARD, OTHER, SHARD)
-    assert second.remedy == f"rename it to {SHARD}"
+    assert second.remedy == (
+        f"move the shard that is named {SHARD} away, then rename this one to {SHARD}"
+    )
+    moved = one_path.rename(bare.data_dir / "moved")
+    other_path.rename(one_path)
+    moved.rename(other_path)
+    assert look(bare).problems == ()
 
 
 CHANGES: dict[str, tuple[Callable[[list[bytes]], list[bytes]], ProblemKind, int, str]] = {
@@ -274,7 +298,7 @@ CHANGES: dict[str, tuple[Callable[[list[bytes]], list[bytes]], ProblemKind, int,
         lambda r: [*r[:4], r[5], r[4], *r[6:]],
         K.SWAPPED_RECORDS,
         4,
-        "order of all other shards",
+        "by the order of 2016, which 7 of 8 shards have",
     ),
     "once more, next to itself": (lambda r: [r[0], *r], K.EXTRA_RECORD, 1, "it repeats record 0"),
     "once more, the last": (lambda r: [*r, r[-1]], K.EXTRA_RECORD, -1, "it repeats record "),
@@ -415,6 +439,19 @@ def test_an_image_or_a_class_is_missing_in_all_of_validation(
     problem = of_validation(layout)
     assert (problem.kind, problem.subject) == (K.MISSING_CLASS, "validation")
     assert problem.detail == "1 class has no image: n01440764 (tench, Tinca tinca)"
+
+
+def test_a_record_too_many_in_all_of_validation(validation: Layout, tmp_path: Path) -> None:
+    """A record of another image is one record, and the totals agree with the number."""
+    layout = copied(validation, tmp_path / "v")
+    path = layout.shard_path("validation-00017-of-00128")
+    records = data_of(path)
+    name = put("image/filename", BytesList((b"cat.jpg",)))
+    write(path, [*records, changed(records[0], name)])
+    verdict = verify(layout, make_engine("processes", 2))
+    problem = one([problem for problem in verdict.problems if problem.kind is K.WRONG_COUNT])
+    assert problem.detail == "1 record too many: expected 50,000, got 50,001"
+    assert problem.remedy == "get a sound copy of these shards"
 
 
 # copies, without a manifest -----------------------------------------------------------------------

@@ -8,6 +8,7 @@ import contextlib
 import gzip
 import itertools
 import json
+import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -225,6 +226,16 @@ def test_formats_without_copies_can_leave_none_out(
     with pytest.raises(UsageError, match="can't leave any out"):
         export(layout, container, tmp_path / "out", ENGINE, on_damaged="skip")
     assert not (tmp_path / "out").exists()
+
+
+def test_formats_without_copies_do_not_offer_it(layout: Layout, tmp_path: Path) -> None:
+    """tfds reads the first record of another tool's shards; to leave it out is no way."""
+    first = "train-00000-of-00008"
+    shutil.rmtree(layout.state_dir)
+    damage(layout, 0, 1, shard=first)
+    with pytest.raises(DamagedRecordError, match=f"{first}: record 0") as caught:
+        export(layout, "tfds", tmp_path / "out", ENGINE)
+    assert "--on-damaged" not in caught.value.hint
 
 
 def test_the_command(layout: Layout, tmp_path: Path) -> None:

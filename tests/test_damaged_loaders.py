@@ -267,7 +267,9 @@ def test_checksums_are_told_apart(
     """
     order = order_of(data_dir)
     number = damage(data_dir, index)
-    with pytest.raises(DamagedRecordError, match=f"record {index % 50} at byte|at its first byte"):
+    with pytest.raises(
+        DamagedRecordError, match=f"record {index % 50} at byte|in its first record"
+    ):
         batches_of(loader(data_dir, shuffle=False))
     sampled = loader(data_dir, shuffle=False, on_damaged="skip", num_workers=workers)
     found = flat(quietly(lambda: batches_of(sampled)))
@@ -299,8 +301,22 @@ def test_batches_without_an_image(torch: Any, of_headers: Path) -> None:
     ]
     half = order_of(of_headers)[: IMAGES // 2]
     rank = ranks[0 if set(half) & set(HOLLOW) else 1]
-    with pytest.raises(InputError, match=r"1 damaged"):
+    with pytest.raises(InputError, match=r"1 damaged .*and no other\n.*all ranks wait") as caught:
         quietly(lambda: batches_of(rank))
+    assert "imagenet-prep verify --depth decode says how" in caught.value.hint
+
+
+def test_another_data_loader_gets_no_empty_batch(torch: Any, of_headers: Path) -> None:
+    """It can't leave the batch out, whatever the number of ranks: the error speaks of none."""
+    ours = loader(of_headers, batch_size=1, shuffle=False, on_damaged="skip")
+    other = torch.utils.data.DataLoader(
+        ours.dataset, sampler=ours.sampler, collate_fn=ours.collate_fn
+    )
+    with pytest.raises(InputError, match="1 damaged record and no other") as caught:
+        quietly(lambda: list(other))
+    assert caught.value.detail == (
+        "expected one sound record: another DataLoader can't leave out a batch"
+    )
 
 
 def test_images_and_labels_and_a_collate_of_ones_own(torch: Any, of_headers: Path) -> None:

@@ -5,6 +5,7 @@ targets are those of the annotations, in torchvision's form.
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import sys
 import warnings
@@ -317,6 +318,21 @@ def test_names_without_numbers(tmp_path: Path) -> None:
 
 FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
     "classes from 0": ({LABEL: [0]}, {}, "an object of class 0.*expected 1 or more.*first_label=0"),
+    "classes from 3, and a first label above it": (
+        {LABEL: [3]},
+        {"first_label": 5},
+        "class 3.*expected 5 or more\nif classes count from 3: .*first_label=3",
+    ),
+    "a negative number, and a first label that is 0 already": (
+        {LABEL: [-1]},
+        {"first_label": 0},
+        "class -1\nexpected 0 or more\nmake the set again",
+    ),
+    "a name that class_names lacks": (
+        {TEXT: ["dog"], LABEL: [1]},
+        {"class_names": ["cat"]},
+        "expected one of cat\nadd 'dog' to class_names",
+    ),
     "no class": ({}, {}, "has no image/object/class/text.*expected 1"),
     "no boxes": ({**dict.fromkeys(BOX), LABEL: []}, {}, "has no boxes.*image/object/bbox/xmin"),
     "corners that differ in number": ({"ymax": [0.5, 1.0], LABEL: [1]}, {}, "differ in length"),
@@ -330,7 +346,16 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
         {},
         "the box 0.25, 0.5, 30, 1.*from 0 to 1",
     ),
-    "swapped corners": ({"xmin": [0.9], LABEL: [1]}, {}, "the box 0.9, 0.5, 0.75, 1"),
+    "swapped corners": (
+        {"xmin": [0.9], LABEL: [1]},
+        {},
+        "the box 0.9, 0.5, 0.75, 1\nexpected .*, the upper left corner first\nswap the corners",
+    ),
+    "one label for two objects": (
+        {**{edge: [0.0, 0.0] for edge in BOX}, LABEL: [1]},
+        {},
+        "has 1 value of image/object/class/label.*expected 2, one per object",
+    ),
     "not a number": ({"xmin": [float("nan")], LABEL: [1]}, {}, "the box nan"),
     "texts for corners": ({"xmin": ["a"], LABEL: [1]}, {}, "image/object/bbox/xmin holds bytes"),
     "fractions for classes": ({LABEL: [1.5]}, {}, "an object of class 1.5.*expected 1 or more"),
@@ -375,8 +400,11 @@ def test_large_numbers_of_classes_stay_exact(tmp_path: Path) -> None:
 def test_a_class_that_the_set_lacks_is_refused(sets: Mapping[str, Path], tmp_path: Path) -> None:
     """A label that no class has would be an index beyond the network's outputs."""
     dataset = DetectionDataset(opened(sets["yolo"]), first_label=2)
-    with pytest.raises(InputError, match="an object of class 1"):
+    with pytest.raises(InputError, match="an object of class 1") as caught:
         list(dataset)
+    assert caught.value.detail == "expected one of 2, 3"
+    (first_label,) = re.findall("leave out first_label, or .*: ([0-9]+)", caught.value.hint)
+    assert list(DetectionDataset(dataset.records, first_label=int(first_label)))
 
 
 @pytest.mark.parametrize(
@@ -485,7 +513,7 @@ def test_values_that_transforms_left_behind_are_refused(sets: Mapping[str, Path]
     change = v2.Compose([v2.CenterCrop(30), v2.SanitizeBoundingBoxes()])
     with pytest.raises(
         UsageError,
-        match=r"(?s)transforms gave .* boxes, .* iscrowd.*leave SanitizeBoundingBoxes out",
+        match=r"(?s)transforms gave .* boxes, .* iscrowd.*if they have SanitizeBoundingBoxes: leave",
     ):
         list(DetectionDataset(opened(sets["coco"]), change))
     assert len(list(DetectionDataset(opened(sets["yolo"]), change))) == 6
@@ -493,11 +521,28 @@ def test_values_that_transforms_left_behind_are_refused(sets: Mapping[str, Path]
 
 def test_transforms_that_give_no_target_are_refused(sets: Mapping[str, Path]) -> None:
     """Such as a function of the image alone, whose result happens to be a tensor."""
-    with pytest.raises(UsageError, match=r"image and .*target"):
+    with pytest.raises(UsageError, match=r"gave one Image\n.*image and .*target"):
         DetectionDataset(opened(sets["voc"]), lambda image, target: image)[0]
+    with pytest.raises(UsageError, match=r"gave one tuple of 3 values\n"):
+        DetectionDataset(opened(sets["voc"]), lambda image, target: (image, target, 1))[0]
 
 
 # batches ------------------------------------------------------------------------------------------
+
+
+def test_objects_without_a_collate_function(sets: Mapping[str, Path]) -> None:
+    """The error has the line that makes batches, which works as it is written: a transform alone,
+    that makes images one size, would not.
+    """
+    one_size = v2.Resize((24, 24))
+    for dataset in (
+        DetectionDataset(opened(sets["voc"])),
+        DetectionDataset(opened(sets["voc"]), one_size),
+    ):
+        with pytest.raises(UsageError, match="images with objects make no batch") as caught:
+            list(Loader(dataset, 4))
+        names = {"Loader": Loader, "dataset": dataset, "batch_size": 4}
+        assert list(eval(caught.value.hint, {**names, "collate_detection": collate_detection}))
 
 
 @pytest.mark.parametrize("workers", [0, 1])

@@ -416,15 +416,15 @@ REFUSED: dict[str, tuple[Callable[[Any, Any], dict[str, Any]], str]] = {
         lambda kind, images: {"dataset": kind(images.records, len)},
         "expected no transform",
     ),
-    "no crop": (lambda kind, images: {"dataset": kind(images.records)}, "expected a crop"),
+    "no crop": (lambda kind, images: {"dataset": kind(images.records)}, "expected a RandomRes"),
     "a device": (lambda *_: {"decode": "meta"}, "expected 'cuda', 'cpu', 'auto'"),
     "a word": (lambda *_: {"decode": True}, "expected 'cuda', 'cpu', 'auto'"),
     "normalize of workers": (
         lambda *_: {"decode": None, "normalize": (MEAN, STD)},
         "expected decode=",
     ),
-    "two channels": (lambda *_: {"normalize": ((0, 0), (1, 1))}, "three channels"),
-    "no std": (lambda *_: {"normalize": (MEAN, (0, 1, 1))}, "three channels"),
+    "two channels": (lambda *_: {"normalize": ((0, 0), (1, 1))}, "three numbers each"),
+    "no std": (lambda *_: {"normalize": (MEAN, (0, 1, 1))}, "std above 0"),
     "normal bytes": (lambda *_: {"normalize": (MEAN, STD), "dtype": "uint8"}, "dtype"),
     "whole numbers": (lambda *_: {"dtype": int}, "dtype"),
 }
@@ -455,6 +455,27 @@ def test_a_gpu_that_is_not_there(torch: Any, folder: Path) -> None:
         next(iter(other))
     again = type(loaded)(loaded.dataset, batch_sampler=loaded.batch_sampler)
     assert sorted(all_of(again)[1]) == list(range(COUNT))
+
+
+def test_without_a_decoder_for_a_gpu(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is not installed, and one that is of another PyTorch: installing it again does
+    nothing, so its own reason is shown.
+    """
+    from imagenet_prep.torch import jpeg_decoders
+
+    def absent() -> Any:
+        raise ModuleNotFoundError("No module named 'torchcodec'")
+
+    def of_another_pytorch() -> Any:
+        raise RuntimeError("Could not load libtorchcodec.\nmany lines")
+
+    monkeypatch.setattr(jpeg_decoders, "torchcodec_decoder", of_another_pytorch)
+    monkeypatch.setattr(jpeg_decoders, "torchvision_decoder", absent)
+    with pytest.raises(UsageError, match="nothing here decodes JPEGs on a GPU") as caught:
+        jpeg_decoders.find_list_decoder()
+    assert caught.value.detail.endswith(
+        "found: Could not load libtorchcodec.; No module named 'torchcodec'"
+    )
 
 
 @pytest.mark.gpu

@@ -249,6 +249,18 @@ def test_nothing_to_compare(
     assert str(tmp_path / name) in str(caught.value)
 
 
+def test_a_file_that_is_no_manifest(plain: Layout, tmp_path: Path) -> None:
+    """A shard in place of its folder, or any other file: it is not to be removed."""
+    shard = plain.shard_path(FIRST)
+    with pytest.raises(UsageError, match="is one shard") as caught:
+        diff(plain.data_dir, shard)
+    assert caught.value.hint == f"name its folder: {plain.data_dir}"
+    (tmp_path / "notes.txt").write_text("text")
+    with pytest.raises(InputError, match=r"notes.txt can't be understood") as caught:
+        diff(plain.data_dir, tmp_path / "notes.txt")
+    assert caught.value.hint == "name another file, or the folder that holds the shards"
+
+
 def test_the_command(plain: Layout, sound: Layout, tmp_path: Path) -> None:
     """Status 0 and a line for the same, 3 and names for others;
     JSON says the same; a damaged manifest is refused.

@@ -368,7 +368,7 @@ def test_a_second_recipe_in_the_same_folder_is_told_how(tmp_path: Path) -> None:
         layout, ENGINE, dataset=RecipeSet.read(save(tmp_path, "source: {folders: data}\n", **files))
     )
     second = save(tmp_path, "source: {folders: data}\nsplits: {b: 1.0}\n")
-    with pytest.raises(PrepError, match="of another recipe") as caught:
+    with pytest.raises(PrepError, match="which this recipe does not make") as caught:
         convert(layout, ENGINE, dataset=RecipeSet.read(second))
     assert "output_file_prefix: r;" in str(caught.value)
     second.write_text(second.read_text() + "output_file_prefix: r\n")

@@ -169,7 +169,7 @@ def test_present_but_wrong(server, layout):
     before = snapshot(layout.own_raw_dir)
     with pytest.raises(InputError) as caught:
         run(server, layout, only=["boxes"])
-    assert_told(caught.value, 4, str(path), DIGESTS["boxes"], other, f"mv {path}")
+    assert_told(caught.value, 4, str(path), DIGESTS["boxes"], other, f"mv -- {path}")
     assert snapshot(layout.own_raw_dir) == before
 
 
@@ -184,7 +184,7 @@ def test_present_with_the_wrong_size(server, layout):
     assert_told(caught.value, 4, str(path), "6,744,924,160 bytes", "has 3")
     with pytest.raises(InputError):
         foresee(layout)
-    with pytest.raises(InputError, match=r"not the expected archive"):
+    with pytest.raises(InputError, match=r"not the expected file"):
         foresee(layout, only=["validation"], check_digest=False)
     with pytest.raises(InputError):
         run(server, layout, only=["train", "validation"], digests={"train": DIGESTS["train"]})
@@ -288,7 +288,7 @@ def test_a_page_that_a_browser_saved_is_no_archive(layout):
     save(path, b"<!DOCTYPE html>\n<html>")
     with pytest.raises(InputError) as caught:
         OfficialTar(path, "validation").catalog(ENGINE, Silent())
-    assert_told(caught.value, 4, "ILSVRC2012_img_val.tar is a web page, not an archive")
+    assert_told(caught.value, 4, "ILSVRC2012_img_val.tar is a web page or XML, not an archive")
     assert "damaged" not in str(caught.value)
 
 

@@ -174,20 +174,25 @@ def _dying(folder: Path, deaths: int, how: int) -> Callable[[int], int]:
 
 
 @pytest.mark.parametrize(
-    ("how", "cause", "workers"),
-    [(signal.SIGKILL, "out of memory", 2), (signal.SIGBUS, "cut short", 1)],
+    ("how", "cause", "hint", "workers"),
+    [
+        (signal.SIGKILL, "out of memory", "try fewer --workers", 2),
+        (signal.SIGBUS, "cut short", "check the input and its disk", 1),
+        (signal.SIGSEGV, "SIGSEGV: a library may have crashed", "run the same command again", 1),
+    ],
 )
 def test_a_task_that_kills_three_workers_has_failed(
-    tmp_path: Path, workers: int, how: int, cause: str
+    tmp_path: Path, workers: int, how: int, cause: str, hint: str
 ) -> None:
-    """After three deaths the task is given up, its error names the cause,
+    """After three deaths the task is given up, its error names the cause and what helps,
     and the other tasks are done.
     """
     outcomes = {o.task: o for o in ProcessEngine(workers).map(_dying(tmp_path, 99, how), range(6))}
     failed = outcomes.pop(2)
     assert isinstance(failed, Failed)
     assert isinstance(failed.error, DataProblemsError)
-    assert cause in str(failed.error)
+    assert cause in failed.error.detail
+    assert failed.error.hint.startswith(hint)
     assert len(list(tmp_path.glob("death-*"))) == TRIES == 3
     assert all(isinstance(outcome, Done) for outcome in outcomes.values())
     assert len(outcomes) == 5
@@ -241,11 +246,10 @@ def _at_1(answer: object) -> Callable[[object], object]:
     [
         (1, _at_1(_Unreadable(EOFError)), range(4), "in unpickling"),
         (2, _at_1(_Unreadable(OSError)), range(4), "in unpickling"),
-        (2, _at_1(_Unreadable(MemoryError)), range(4), "in unpickling"),
         (2, _at_1(lambda: 0), range(4), "<lambda>"),
         (1, lambda task: task, [0, _Unreadable(EOFError), 2, 3], "in unpickling"),
     ],
-    ids=["EOFError", "OSError", "MemoryError", "not to be pickled", "task"],
+    ids=["EOFError", "OSError", "not to be pickled", "task"],
 )
 def test_what_cant_be_read_or_sent_is_a_failure(
     workers: int,
@@ -265,6 +269,25 @@ def test_what_cant_be_read_or_sent_is_a_failure(
     assert said in str(failed.error)
     assert sorted(outcome.task for outcome in outcomes if isinstance(outcome, Done)) == [0, 2, 3]
     assert capfd.readouterr().err == ""
+
+
+def _too_large(task: int) -> int:
+    if task == 1:
+        raise MemoryError("Unable to allocate 5 GiB")
+    return task
+
+
+@pytest.mark.parametrize("function", [_too_large, _at_1(_Unreadable(MemoryError))])
+def test_a_worker_out_of_memory_is_no_bug(function: Callable[[object], object]) -> None:
+    """In a task or in its answer: the error has what the allocator said, and what helps."""
+    with bounded():
+        outcomes = list(ProcessEngine(2).map(function, range(4)))
+    (failed,) = (outcome for outcome in outcomes if isinstance(outcome, Failed))
+    assert failed.task == 1
+    assert not isinstance(failed.error, WorkerError)
+    assert failed.error.what == "a worker ran out of memory"
+    assert failed.error.detail in ("Unable to allocate 5 GiB", "in unpickling")
+    assert "fewer --workers" in failed.error.hint
 
 
 def test_a_worker_that_lives_on_without_its_pipe_is_ended(tmp_path: Path) -> None:

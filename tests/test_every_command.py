@@ -158,7 +158,7 @@ def documented_keys(name: str) -> set[str]:
     items = re.findall(r"^- ([\w, ]+): (.+)$", page.partition("### Keys of each")[2], re.M)
     (text,) = (text for names, text in items if name in names.split(", "))
     found = set(re.findall(r"`(\w+)`", re.sub(r"\([^)]*\)|; with.*", "", text)))
-    if "those of convert" in text:
+    if "the keys of convert" in text:
         found |= documented_keys("convert")
     return found
 

@@ -480,6 +480,16 @@ def test_words_that_init_does_not_take(tmp_path: Path, words: str, said: str) ->
     assert (tmp_path / "my.yaml").read_bytes() == b""
 
 
+def test_the_command_of_an_existing_file_works(tmp_path: Path) -> None:
+    """With another file in place of FILE."""
+    (tmp_path / "my.yaml").touch()
+    said = command("init", "--example", "food101", "my.yaml", cwd=tmp_path, status=2).stderr
+    line = said.splitlines()[-1]
+    assert line == "imagenet-prep init --example food101 --output FILE"
+    command(*line.replace("FILE", "other.yaml").split()[1:], cwd=tmp_path)
+    assert (tmp_path / "other.yaml").read_bytes()
+
+
 def test_each_recipe_has_a_stand_in() -> None:
     """A new example needs a stand-in here; each says where its data is,
     its layout and the source of its counts.

@@ -20,7 +20,9 @@ from tiny_sets import (
 )
 
 from imagenet_prep.errors import UsageError
+from imagenet_prep.model import Silent
 from imagenet_prep.shards.existing import ExistingShards
+from imagenet_prep.shards.superseded import freed_space
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import SplitTotals
 from imagenet_prep.state.plan_file import Plan, load_plan
@@ -218,10 +220,10 @@ def test_finished_shards_of_a_split_that_is_not_planned(layout: Layout) -> None:
     with pytest.raises(UsageError) as caught:
         find(layout, made_plan({"train": 3, "test": 1}))
     assert caught.value.lines == [
-        f"{layout.output_dir} holds finished validation shards of another recipe",
+        f"{layout.output_dir} holds finished validation shards, which this recipe does not make",
         "expected only shards of train, test",
         (
-            "give this set its own prefix in the recipe: output_file_prefix: tiny; "
+            "for another set, give it its own prefix in the recipe: output_file_prefix: tiny; "
             "or choose another folder with --output"
         ),
     ]
@@ -243,7 +245,7 @@ def test_finished_shards_of_a_split_that_is_not_planned(layout: Layout) -> None:
 def test_a_split_that_is_not_planned_is_refused_by_its_growth(layout: Layout) -> None:
     """The message has the growth's name."""
     record(layout, [make_shard(layout, "other-grown2-00000-of-00001", "x")])
-    with pytest.raises(UsageError, match=r"other-grown2 .*another recipe"):
+    with pytest.raises(UsageError, match=r"other-grown2 .*this recipe does not make"):
         find(layout, made_plan())
 
 
@@ -331,3 +333,20 @@ def test_a_finished_set_of_a_plan_of_ours_is_whole(layout: Layout) -> None:
     (info,) = make_shards(layout, made_plan(word="new"), [FIRST])
     assert info.fingerprint == "new-train-0"
     assert find(layout, plan).replaced == (FIRST,)
+
+
+def test_replaced_shards_are_noted(layout: Layout) -> None:
+    """Also by a run that resumes without --overwrite: the note names no option, and counts right."""
+    make_set(layout)
+    plan = with_generation(made_plan(), GENERATION)
+    for names, words in (
+        ([SECOND], "1 shard of an older set is"),
+        (NAMES, "shards of an older set are"),
+    ):
+        progress = Silent()
+        replacement = Replacement.plan(layout, names)
+        replacement.claim(layout, GENERATION)
+        freed_space(replacement, plan, layout, progress)
+        (note,) = progress.notes
+        assert f"{words} removed first (" in str(note)
+        assert "--overwrite" not in str(note)

@@ -268,6 +268,18 @@ def test_records_that_can_not_be_exported(
     assert {path.name for path in existing(tmp_path, "*")} == {"data", "out"}
 
 
+def test_a_class_that_can_not_be_a_folder(tmp_path: Path) -> None:
+    """The expected names exclude the one that is refused."""
+    with pytest.raises(InputError, match=r"record 0 can't be a file 'and/or/a.JPEG'") as caught:
+        export(
+            one_record(tmp_path / "data", "a.JPEG", wnid="and/or"),
+            "folders",
+            tmp_path / "out",
+            ENGINE,
+        )
+    assert "without '/' and NUL" in caught.value.detail
+
+
 def test_every_split_has_every_class_folder(tmp_path: Path) -> None:
     """ImageFolder numbers the folders that it finds:
     a class without images in a split has an empty one there.
@@ -713,13 +725,22 @@ def test_mds_holds_the_records(tmp_path: Path, sound: Layout) -> None:
         assert sizes == {path.name: path.stat().st_size for path in paths}
 
 
+@pytest.mark.usefixtures("streaming")
+def test_the_call_that_reads_mds_names_a_split_that_is_there(tmp_path: Path) -> None:
+    """A set may have no split for training."""
+    layout = recipe_set(tmp_path, "record: {pic: encoded, y: label}\nsplits: {val: 1.0}\n")
+    usage = export(layout, "mds", tmp_path / "out", ENGINE).usage
+    assert "split='val'" in usage
+
+
 def test_a_recipe_without_images_is_refused(tmp_path: Path) -> None:
     """Numbers are no image: the refusal says what the records hold."""
     layout = recipe_set(tmp_path, "record: {raw: raw, y: label}\n", content="pixels")
     for container in ("webdataset", "folders"):
-        with pytest.raises(UsageError, match=r"no image\n.*raw, y"):
+        with pytest.raises(UsageError, match=r"no image\n.*raw, y\nexport to arrayrecord"):
             export(layout, container, tmp_path / "out", ENGINE)
     assert not (tmp_path / "out").exists()
+    assert export(layout, "arrayrecord", tmp_path / "out", ENGINE).splits[0].made
 
 
 def test_images_without_a_class_have_no_folder(tmp_path: Path) -> None:
@@ -746,7 +767,9 @@ def test_a_record_that_is_not_as_the_manifest_says(tmp_path: Path) -> None:
     edit_manifest(
         layout, lambda value: value["settings"]["record"]["pic"].update({"from": "label"})
     )
-    with pytest.raises(InputError, match=r"record 0: 'y' .*manifest"):
+    with pytest.raises(
+        InputError, match=r"record 0 .*: the feature 'y' .*manifest.*\nexpected the file"
+    ):
         export(layout, "webdataset", tmp_path / "out", ENGINE)
     assert files_below(tmp_path / "out") == {}
 

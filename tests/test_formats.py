@@ -97,7 +97,7 @@ def test_a_record_that_is_wrong_about_its_image_is_found(kind: str) -> None:
     features: dict[str, Feature | None] = {"e": BytesList((image,)), "w": Int64List((65,))}
     examiner = PromiseExaminer({}, True, {"encoded": ("e",), "width": ("w",)})
     (wrong,) = examiner.examine(memoryview(encode_example(features)), "train", intact=True).findings
-    assert wrong.detail == f"width of a {kind}: expected 64, got 65"
+    assert wrong.detail == f"width: expected 64, as in its {kind}, got 65"
     features["e"] = BytesList((image[: len(image) * 2 // 3],))
     (wrong,) = examiner.examine(memoryview(encode_example(features)), "train", intact=True).findings
     assert wrong.kind == ProblemKind.BAD_IMAGE

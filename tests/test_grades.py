@@ -358,6 +358,18 @@ def test_a_stricter_check_of_a_finished_set(folder: Path) -> None:
     assert "verify out --depth decode" in said
 
 
+def test_the_check_of_a_finished_set_names_the_folder_of_its_shards(folder: Path) -> None:
+    """With --output the shards are there, and DATA_DIR has none: the command that is named works."""
+    for name in ODD:
+        (folder / "pets" / "cats" / name).unlink()
+    save(folder / "pets" / "cats" / "sound.jpg", odd_jpegs.BASELINE)
+    recipe = RECIPES["inception"] + "check: strict\n"
+    for _ in range(2):
+        said = _convert(folder, recipe, "--output", "elsewhere")
+    assert "to decode all images: imagenet-prep verify elsewhere --depth decode" in said
+    command("verify", "elsewhere", "--depth", "decode", cwd=folder)
+
+
 @pytest.mark.parametrize("name", sorted(RECIPES.keys() - {"raw"}))
 def test_strict_refuses_a_set_with_warned_images(folder: Path, name: str) -> None:
     """check: strict of a recipe refuses each of them, resized or not,

@@ -197,7 +197,7 @@ def test_ranks_grow_a_set_together(folder: Path) -> None:
         ("gone", "can't grow: 1 file is not in split train any more: a/0000.jpg"),
         ("longer", "can't grow: 1 file has another length now: a/0000.jpg"),
         ("same length", "only file times differ, of "),
-        ("new first class", "Z is no class there"),
+        ("new first class", "Z is no class of train"),
         ("without grow", "other inputs or with other settings"),
     ],
 )

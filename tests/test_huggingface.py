@@ -16,12 +16,15 @@ import pytest
 from copies_of_imagenet import hugging_face_rows, write_hugging_face, write_parquet
 from existing import existing
 from made_sets import ENGINE, PART, converted
+from made_tars import contents, save
 
 from imagenet_prep import Layout, annotate, convert, make_engine, repair, status, verify
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.huggingface import HubFiles, official_name
+from imagenet_prep.ilsvrc2012.official_folders import ImageFolders
+from imagenet_prep.ilsvrc2012.plan_inputs import other_copies
 from imagenet_prep.ilsvrc2012.raw_data import find_source
 from imagenet_prep.shards.convert_summary import ConvertSummary
 
@@ -181,7 +184,7 @@ def test_it_is_not_read_in_another_order(hub_dir: Path) -> None:
     """--read-order shuffled would decode a group of rows once an image."""
     with pytest.raises(UsageError, match="in a shuffled order") as caught:
         convert(Layout(hub_dir), ENGINE, PART.replace(read_order="shuffled"))
-    assert "leave the option out" in caught.value.hint
+    assert "leave out read_order: shuffled" in caught.value.hint
 
 
 # what is refused ----------------------------------------------------------------------------------
@@ -250,6 +253,30 @@ def test_an_image_that_is_there_twice_is_refused(hub_dir: Path, made_tiny: MadeS
         _refused(hub_dir).detail
         == "train-00000-of-00003.parquet, row 0 and train-00000-of-00003.parquet, row 1"
     )
+    assert _refused(hub_dir).hint == "get an intact copy of it"
+
+
+def test_a_copy_that_was_not_read_is_read_as_its_note_says(
+    hub_dir: Path, made_tiny: MadeSet
+) -> None:
+    """A folder of some classes beside all files of Hugging Face:
+    the note names every file that has to be moved.
+    """
+    wnid = made_tiny.wnids[0]
+    images = contents(made_tiny, "train")
+    for image in made_tiny.of("train"):
+        if image.wnid == wnid:
+            save(hub_dir / "raw-data/train" / wnid / image.filename, images[image.filename])
+    layout = Layout(hub_dir)
+    source = find_source(layout, "train")
+    assert isinstance(source, HubFiles)
+    [note] = other_copies(layout, source)
+    folder = hub_dir / "raw-data/train"
+    pattern = hub_dir / "raw-data/data/train-*.parquet"
+    assert note == f"{folder} was not read: to use it, move {pattern} away"
+    for path in existing(pattern.parent, pattern.name):
+        path.unlink()
+    assert find_source(layout, "train") == ImageFolders(folder, "train")
 
 
 def test_a_damaged_file_is_refused(hub_dir: Path) -> None:

@@ -178,10 +178,10 @@ def test_a_shard_that_comes_out_otherwise_is_named(layout: Layout) -> None:
     before, now = known.get(name), Journal(layout.journal_path).get(name)
     assert before.digest != now.digest
     assert (
-        f"expected {before.records} records in {before.size} bytes, digest {before.digest[:12]}; "
+        f"expected {before.records} records in {before.size:,} bytes, digest {before.digest[:12]}; "
         in note
     )
-    assert f"got {now.records} records in {now.size} bytes, digest {now.digest[:12]}" in note
+    assert f"got {now.records} records in {now.size:,} bytes, digest {now.digest[:12]}" in note
 
 
 @pytest.mark.parametrize("schema", [{}, {"schema": 1}, {"schema": 3}])

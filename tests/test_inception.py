@@ -34,6 +34,7 @@ from imagenet_prep.tfrecord.inception_reader import (
     RecordError,
     read_features,
     read_head,
+    read_image,
     read_record,
 )
 
@@ -327,3 +328,19 @@ def test_values_that_can_not_be_used_are_named(name: str, feature: Feature, reas
         read_record(memoryview(encode_example(features)))
     assert name.startswith(caught.value.feature)
     assert reason in caught.value.reason
+
+
+def test_missing_edges_of_boxes_are_named() -> None:
+    """A list that is missing does not differ in length; labels are named only if there are some."""
+    box = {f"{BOX}{edge}": FloatList((0.1,)) for edge in ("xmin", "ymin", "xmax", "ymax")}
+    features = {"image/encoded": BytesList((b"image",)), **box}
+    del features[f"{BOX}ymin"], features[f"{BOX}ymax"]
+    with pytest.raises(RecordError) as caught:
+        read_image(memoryview(encode_example(features)))
+    assert str(caught.value) == "image/object/bbox lacks ymin, ymax"
+    features |= box | {f"{BOX}xmin": FloatList((0.1, 0.2))}
+    with pytest.raises(RecordError) as caught:
+        read_image(memoryview(encode_example(features)))
+    assert str(caught.value) == (
+        "image/object/bbox lists xmin, ymin, xmax, ymax differ in length: [2, 1, 1, 1]"
+    )

@@ -84,9 +84,16 @@ def test_other_values_are_refused(tmp_path: Path, data: Path, values: Any, messa
 
 def test_what_can_not_be_joined(tmp_path: Path, data: Path) -> None:
     """A file that is not there; a list of validation labels to train images; raw data."""
-    with pytest.raises(InputError, match=r"none\.json"):
-        imagenet_prep.open(data, "validation", join=tmp_path / "none.json")
-    with pytest.raises(InputError, match="has no value for"):
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    for name, fault in (
+        ("none", "does not exist"),
+        (".", "is not a file"),
+        ("link", "is a broken"),
+    ):
+        with pytest.raises(InputError, match=rf"{fault}.*\nexpected a JSON file\nname it"):
+            imagenet_prep.open(data, "validation", join=tmp_path / name)
+    with pytest.raises(InputError, match="has no value for") as caught:
         imagenet_prep.open(data, "train", join=saved(tmp_path, [[0]] * 50_000))
+    assert "is for ImageNet's validation images alone" in caught.value.hint
     with pytest.raises(UsageError, match="join with source='raw'"):
         imagenet_prep.open(data, "train", source="raw", join=tmp_path / "none.json")  # type: ignore[call-overload]

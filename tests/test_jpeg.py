@@ -14,7 +14,7 @@ import tf_fixture
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_tars import in_memory
-from PIL import Image
+from PIL import Image, features
 from test_hostile_inputs import png
 
 from imagenet_prep.demo import photographs
@@ -154,13 +154,13 @@ def test_rare_sampling_factors_are_no_damage(tf: Any, factors: tuple[int, ...]) 
     ("data", "reason"),
     [
         pytest.param(b"", "empty", id="empty"),
-        pytest.param(b"\xff\xd8", "not a JPEG", id="two-bytes"),
+        pytest.param(b"\xff\xd8", "the JPEG ends after 2 bytes", id="two-bytes"),
         pytest.param(_save(NOISE, "PPM"), "not a JPEG: it starts with 50 36 0a", id="ppm"),
-        pytest.param(_save(NOISE, "GIF")[:200], "no GIF header, or is cut off", id="gif"),
+        pytest.param(_save(NOISE, "GIF")[:200], "GIF header is damaged or cut off", id="gif"),
         pytest.param(_save(NOISE, "BMP")[:200], "does not decode", id="bmp"),
         pytest.param(_save(NOISE, "TIFF")[:200], "TIFF", id="tiff"),
         pytest.param(_save(NOISE, "WEBP")[:200], "does not decode", id="webp"),
-        pytest.param(_save(NOISE, "AVIF")[:200], "no AVIF header, or is cut off", id="avif"),
+        pytest.param(_save(NOISE, "AVIF")[:200], "AVIF header is damaged or cut off", id="avif"),
         pytest.param(b"\0\0\0\x18ftypheic" + bytes(40), "HEIC can't be read", id="heic"),
         pytest.param(
             _save(NOISE, "TIFF", save_all=True, append_images=[Image.new("RGB", (4, 4))]),
@@ -171,8 +171,23 @@ def test_rare_sampling_factors_are_no_damage(tf: Any, factors: tuple[int, ...]) 
         pytest.param(bytes(5000), "not a JPEG", id="zeros"),
         pytest.param(b"\xff\xd8\xff\xd9" * 3, "no frame header", id="no-frame"),
         pytest.param(b"\xff\xd8" + b"\xff" * 5000, "no frame header", id="fill-bytes-only"),
-        pytest.param(PLAIN[:2] + b"garbage" + PLAIN[2:], "no JPEG marker at byte 2", id="garbage"),
+        pytest.param(
+            PLAIN[:2] + b"garbage" + PLAIN[2:],
+            "no marker at byte 2, where one must be",
+            id="garbage",
+        ),
         pytest.param(PLAIN[:-2], "end-of-image", id="no-end"),
+        pytest.param(PLAIN[:-2] + bytes(2), "cut short or damaged", id="zeros-at-the-end"),
+        pytest.param(PLAIN[:3], "the JPEG ends after 3 bytes", id="three-bytes"),
+        pytest.param(
+            _save(NOISE, "GIF")[:9], "its GIF header is damaged or cut off", id="gif-head"
+        ),
+        pytest.param(
+            _save(Image.new("1", (70_000, 1)), "PNG"), "it has 70000 x 1 pixels", id="wide"
+        ),
+        pytest.param(
+            _save(NOISE, "PNG").replace(b"IHDR", b"CgBI", 1), "Apple's variant", id="apple"
+        ),
     ],
 )
 @pytest.mark.parametrize("check", ["header", "decode"])
@@ -180,6 +195,20 @@ def test_what_is_no_whole_jpeg_is_refused(data: bytes, reason: str, check: Check
     """Other formats, web pages, nothing at all: refused with the reason, whatever the name said."""
     with pytest.raises(ImageError, match=reason):
         prepare(data, check)
+
+
+def test_a_format_that_pillow_lacks_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where Pillow was built without AVIF, the error says so."""
+    monkeypatch.setattr(features, "check", lambda name: name != "avif")
+    with pytest.raises(ImageError, match="Pillow was built without AVIF"):
+        prepare(_save(NOISE, "AVIF")[:40], "decode")
+
+
+def test_bytes_after_the_end_are_no_cut() -> None:
+    """A strict check counts the bytes after a JPEG's end: nothing of it is missing."""
+    with pytest.raises(ImageError) as caught:
+        prepare(PLAIN + b"x", "strict")
+    assert str(caught.value) == "the JPEG has 1 byte after its end-of-image marker"
 
 
 def _with_frame(form: str, *values: int) -> bytes:
@@ -195,6 +224,7 @@ def _with_frame(form: str, *values: int) -> bytes:
         (_with_frame(">BHH", 8, 20, 0), "size is 0 x 20"),
         (_with_frame(">B", 12), "3 components of 12 bits"),
         (_with_frame(">BHHB", 8, 20, 24, 2), "2 components"),
+        (_with_frame(">BHHB", 12, 20, 24, 1), "1 component of 12 bits"),
         (png(60_000, 60_000, 8, 2, zlib.compress(bytes(100))), "claims 60000 x 60000 pixels"),
         (png(0, 5, 8, 2, zlib.compress(bytes(100))), "size is 0 x 5"),
     ],

@@ -168,7 +168,7 @@ def test_another_image_of_the_same_length_is_noticed(
 # which one is taken -------------------------------------------------------------------------------
 
 
-END = "cut, or followed by other bytes"
+END = "cut, damaged at its end, or followed by other bytes"
 
 
 @pytest.mark.parametrize(("change", "what"), [("cut", END), ("longer", END), ("other", "damaged")])
@@ -229,6 +229,7 @@ def test_an_image_in_another_class_is_refused(
     with pytest.raises(InputError, match="wrong class folder") as caught:
         convert(Layout(tmp_path / "data", raw=tmp_path / "raw"), ENGINE, PART)
     assert other in caught.value.what
+    assert ("get another copy" in caught.value.hint) is form.startswith("zip")
 
 
 @pytest.mark.parametrize("form", ["zip, stored", "Kaggle's tree"])

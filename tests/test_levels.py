@@ -36,8 +36,11 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.class_parts import WHOLE, Part, find_part
 from imagenet_prep.ilsvrc2012.completeness import Evidence, claim
 from imagenet_prep.ilsvrc2012.settings import ENTRY
-from imagenet_prep.model import Problem, ProblemKind, ShardInfo
+from imagenet_prep.model import Problem, ProblemKind, ShardInfo, Silent
+from imagenet_prep.recipes.recipe_set import RecipeSet
+from imagenet_prep.recipes.set_totals import wrong_totals
 from imagenet_prep.stages.merge import merge
+from imagenet_prep.stages.verify_raw import verify_raw
 from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.state.set_state import SetState, StateKind
@@ -142,11 +145,11 @@ def whole_set(change: str) -> tuple[Part, Inventory, tuple[SplitReport, ...], Se
         (
             "another size",
             "as listed",
-            "not the published images: 1 of 10 comparable shards have other sizes",
+            "not the published images: 1 of 10 shards whose size is published has another size",
         ),
-        ("no odd images", "as listed", "0 of 23 PNG and CMYK images are among them, and 0 others"),
+        ("no odd images", "as listed", "0 of 23 PNG and CMYK images are among them."),
         ("one odd image less", "as listed", "22 of 23 PNG and CMYK images"),
-        ("another PNG", "as listed", "22 of 23 PNG and CMYK images are among them, and 1 others"),
+        ("another PNG", "as listed", "22 of 23 PNG and CMYK images are among them, and 1 other."),
         ("half of the boxes", "incomplete", "hold 307,649 of 615,299 boxes"),
         ("an image less", "incomplete", "hold 1,281,166 of 1,281,167 train images"),
     ],
@@ -186,8 +189,8 @@ def one_class(folder: Path, images: int, validation: int = 50) -> Layout:
         (
             *(749, 50, False, "as listed"),
             (
-                "all 799 listed images are in. How many n01440764 should have is not known without "
-                "the devkit."
+                "all 799 listed images are in. How many images n01440764 should have is not known "
+                "without the devkit."
             ),
         ),
         (700, 50, False, "incomplete", "hold 700 of at least 732 train images."),
@@ -206,10 +209,18 @@ def test_a_part_of_a_class_is_never_called_whole(
         classes=str(tmp_path / "tench.txt"), train_shards=2, validation_shards=1
     )
     if level == "incomplete":
-        with pytest.raises(IncompleteError, match="tench is incomplete"):
+        finding, step = "tench is incomplete", "get the missing images, or"
+        if images > 899:
+            finding, step = "tench has too many images", "remove the images that are too many, or"
+        with pytest.raises(IncompleteError) as caught:
             convert(layout, ENGINE, options)
+        assert caught.value.what == finding
+        assert caught.value.hint.startswith(step)
         options = options.replace(allow_incomplete=True)
-    convert(layout, ENGINE, options)
+    progress = Silent()
+    convert(layout, ENGINE, options, progress=progress)
+    if images > 899:
+        assert any(note.startswith("more than tench: 900 of 899") for note in progress.notes)
     shutil.rmtree(tmp_path / "raw-data")
     verdict = verify(layout, ENGINE)
     assert (verdict.problems, verdict.level) == ((), level)
@@ -360,6 +371,30 @@ def test_a_recipe_is_complete_if_it_says_how_many_images_there_are(
     assert (verdict.problems, verdict.level) == ((), level)
     assert said in verdict.conclusion
     assert verdict.remarks == "skipped: 1"
+
+
+def test_one_record_is_one_record(tmp_path: Path) -> None:
+    """The words of a set of a single image, and of two with a damaged one."""
+    folder = tmp_path / "flowers/rose"
+    save(folder / "1.jpg", photographs.tiny(1))
+    text = "source: {folders: flowers}\nshards: 1\non_damaged: skip\n"
+    verdict = verify(made_by_recipe(tmp_path, text), ENGINE)
+    assert verdict.conclusion.startswith("as listed: the 1 listed record is in. ")
+    dataset = RecipeSet.read(tmp_path / "recipe.yaml")
+    raw_verdict = verify_raw(Layout(tmp_path / "out"), ENGINE, dataset=dataset)
+    assert raw_verdict.reason.startswith("the 1 image listed is sound. ")
+    save(folder / "2.jpg", b"\xff\xd8 no image")
+    shutil.rmtree(tmp_path / "out")
+    verdict = verify(made_by_recipe(tmp_path, text), ENGINE)
+    assert verdict.conclusion == "incomplete: 1 of 2 listed records is in."
+
+
+def test_a_wrong_total_has_its_noun() -> None:
+    """One class is no "classes"."""
+    totals = {"classes": 1, "images": 1}
+    (classes, images) = wrong_totals(totals, {"train": 2}, {"train": {0, 1}})
+    assert classes.detail == "expected 1 class, got 2"
+    assert images.detail == "expected 1 image, got 2"
 
 
 def test_what_was_set_aside_makes_a_set_incomplete(tmp_path: Path) -> None:

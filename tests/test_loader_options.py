@@ -88,6 +88,7 @@ def test_the_page_names_every_option_of_dataloader(torch: Any) -> None:
         ({"batch_sampler": [[0, 1]]}, "give it a sampler"),
         ({"world": 2}, r"Loader\(world=2\).*\n.*rank and world"),
         ({"rank": 1}, r"Loader\(rank=1\).*\n.*rank and world"),
+        ({"rank": -1, "world": 2}, "rank from 0 up and below the world"),
     ],
 )
 def test_options_that_are_refused(torch: Any, options: dict[str, Any], message: str) -> None:
@@ -140,8 +141,11 @@ def test_batches_in_any_order_are_counted_one_by_one(torch: Any) -> None:
     )
     other = loader(rank=0, world=2)
     other.load_state_dict(state)
-    with pytest.raises(UsageError, match=r"of rank 0 of 1 .*out of order"):
+    with pytest.raises(UsageError, match=r"of rank 0 of 1 .*out of order") as caught:
         next(iter(other))
+    assert "with the same world and batch_size" in caught.value.hint
+    with pytest.raises(UsageError, match=r"^the state: ahead 99\nexpected numbers from 0 of 5 b"):
+        loader().load_state_dict({**state, "given": 0, "ahead": [99]})
 
 
 def test_records_need_a_data_set_of_images(torch: Any, tmp_path: Path) -> None:
@@ -260,6 +264,7 @@ def test_a_process_group_is_found_after_the_loader_was_made(
         ),
         ({"RANK": "2", "WORLD_SIZE": "2"}, None, "expected a rank below the world"),
         ({"WORLD_SIZE": "two"}, None, "expected a whole number"),
+        ({"WORLD_SIZE": "0"}, None, "has WORLD_SIZE=0\nexpected a WORLD_SIZE from 1 up"),
     ],
 )
 def test_ranks_of_the_environment(

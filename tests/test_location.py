@@ -76,6 +76,7 @@ def test_it_is_no_path_of_this_machine(tmp_path: Path, monkeypatch: pytest.Monke
         "s3://",
         "s3://key:secret@bucket/x",
         "s3://bucket/x?a=secret",
+        "s3://bucket/a/me@secret",
     ],
 )
 def test_a_url_of_no_store(url: str) -> None:

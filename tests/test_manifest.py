@@ -157,6 +157,20 @@ def test_a_broken_manifest_is_an_input_error(tmp_path: Path, content: bytes) -> 
     )  # neither Python's words nor a gap to fill
 
 
+def test_a_manifest_of_a_newer_version_need_not_be_removed(tmp_path: Path) -> None:
+    """The hint has both causes of another schema: a newer version, and damage."""
+    path = tmp_path / "manifest.json"
+    path.write_bytes(b'{"schema": 2}')
+    with pytest.raises(InputError) as caught:
+        load_manifest(path)
+    assert caught.value.lines == [
+        f"{path} can't be understood: it is of schema 2",
+        "expected a manifest of schema 1",
+        "if it was written by a newer imagenet-prep, use that version; otherwise remove it and run the "
+        "same imagenet-prep convert again: finished shards are kept",
+    ]
+
+
 def test_only_the_full_data_set_is_no_part() -> None:
     """Both splits, every image of them, 1000 classes each."""
     full = {

@@ -20,6 +20,7 @@ from running import command, error_lines, prep
 
 from imagenet_prep import Layout
 from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.errors import InputError
 from imagenet_prep.storage.claims import Claim, find_claims
 from imagenet_prep.storage.memory_maps import map_file
 
@@ -136,8 +137,10 @@ def test_a_copy_in_place_of_a_map_ends_with_its_file(
         assert bytes(memory_maps.map_descriptor(file.fileno(), 9, in_order=True)) == b"123456"
     assert bytes(map_file(path)[2:4]) == b"34"
     monkeypatch.setattr(memory_maps, "_MOST_COPIED", 5)
-    with pytest.raises(Exception, match="no memory maps"):
+    with pytest.raises(InputError, match="no memory maps") as caught:
         map_file(path)
+    assert "mount it again" not in caught.value.hint  # its storage is there
+    assert "another file system" in caught.value.hint
 
 
 # locks --------------------------------------------------------------------------------------------
@@ -270,7 +273,7 @@ def test_who_blocks(change: dict[str, object], blocks: bool, tmp_path: Path) -> 
 
 def test_a_claim_of_another_machine_is_removed_by_the_command_that_is_named(tmp_path: Path) -> None:
     """Whether a process of another machine lives can't be known:
-    the error names it, and how to remove its claim.
+    the error names it, and how to remove its lock file.
     """
     folder = tmp_path / "a mounted"
     (folder / "imagenet-prep").mkdir(parents=True)
@@ -282,7 +285,7 @@ def test_a_claim_of_another_machine_is_removed_by_the_command_that_is_named(tmp_
     what, detail, hint = error_lines(refused)
     assert what == f"error: another run holds {folder}"
     assert detail == f"held by process {os.getpid()} on elsewhere"
-    before, _, remove = hint.rpartition("remove its claim: ")
+    before, _, remove = hint.rpartition("remove its lock file: ")
     assert before.endswith(f"if process {os.getpid()} on elsewhere is gone, ")
     subprocess.run(["bash", "-c", remove], check=True)
     assert "another run" not in prep("annotate", folder, **environment).stderr
@@ -302,7 +305,7 @@ def test_a_lock_is_refused_only_where_there_is_none(tmp_path: Path) -> None:
 
 
 def test_a_dangling_plan_ends_a_rank(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """A link to nothing in place of plan.json is refused with the command that removes it;
+    """A broken link in place of plan.json is refused with the command that removes it;
     a rank then goes on.
     """
     folder = tmp_path / "data"
@@ -311,7 +314,7 @@ def test_a_dangling_plan_ends_a_rank(tmp_path: Path, made_tiny: MadeSet) -> None
     plan.symlink_to(tmp_path / "nothing")
     words = ("convert", folder, "--raw", made_tiny.archives["train"].parent, *PART, "--rank", "0/2")
     refused = command(*words, status=4)
-    assert f"{plan} is a link to nothing" in refused.stderr
+    assert f"{plan} is a broken link" in refused.stderr
     remove = error_lines(refused)[-1].partition("remove it: ")[2]
     subprocess.run(["bash", "-c", remove], check=True)
     command(*words)

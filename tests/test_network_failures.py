@@ -40,12 +40,15 @@ from scripted_server import (
 from surroundings import Make, Place, _certificates, _mount, _proxy, _pump, _secure
 
 from imagenet_prep import DownloadOptions, Layout, PrepError, download
-from imagenet_prep.errors import UsageError
+from imagenet_prep.errors import AccessError, UsageError
+from imagenet_prep.fetch import SIGN_UP_URL
+from imagenet_prep.fetch.answer_checks import RefusedError, account_hint
 from imagenet_prep.fetch.credentials import Credentials, Token, find_credentials
 from imagenet_prep.fetch.partial import find_leftover
-from imagenet_prep.fetch.patience import Pace
-from imagenet_prep.fetch.providers import find_login, find_token
+from imagenet_prep.fetch.patience import CutError, Pace, Patience
+from imagenet_prep.fetch.providers import KaggleSite
 from imagenet_prep.fetch.session import Session
+from imagenet_prep.fetch.site_logins import find_login, find_token
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.model import Silent
 
@@ -147,7 +150,7 @@ def full_backlog(place: Place) -> None:
     place.url = f"http://127.0.0.1:{port}/"
 
 
-_LOOK = "check --base-url and this machine's network, or run the same command again later"
+_LOOK = "check this machine's network, and --base-url if you set it, or run the same command again later"
 _GIVEN_UP = "run the same command again"
 _ADDRESS = "correct --base-url"
 rows(
@@ -214,7 +217,7 @@ def _speaking(place: Place, change: Callable[[ssl.SSLContext, Path], object]) ->
 _PLAIN = "does not speak TLS"
 
 
-@failure("lasting", 1, 5, _PLAIN, "correct the port, or write http:// in --base-url")
+@failure("lasting", 1, 5, _PLAIN, "correct its port, or write http:// there")
 def https_to_an_http_port(place: Place) -> None:
     """The port is that of http."""
     place.url = place.server.url.replace("http", "https")
@@ -282,6 +285,15 @@ def authorities_hold_no_certificate(place: Place) -> None:
     place.patch.setenv("REQUESTS_CA_BUNDLE", str(path))
 
 
+@failure("lasting", 1, 2, "which can't be read: no such file", "correct REQUESTS_CA_BUNDLE")
+def authorities_behind_a_broken_link(place: Place) -> None:
+    """A link is there; what it leads to is not."""
+    _secure(place, "good")
+    path = place.folder / "authorities"
+    path.symlink_to(place.folder / "nothing")
+    place.patch.setenv("REQUESTS_CA_BUNDLE", str(path))
+
+
 @failure("right", ANY, 0)
 def authorities_of_python(place: Place) -> None:
     """SSL_CERT_FILE, as Python and OpenSSL have it."""
@@ -300,7 +312,13 @@ def authorities_of_python_not_there(place: Place) -> None:
 # proxies ------------------------------------------------------------------------------------------
 
 
-@failure("lasting", 1, 5, "(from HTTPS_PROXY) does not speak TLS", "correct the port")
+@failure(
+    "lasting",
+    1,
+    5,
+    "(from HTTPS_PROXY) does not speak TLS",
+    "if you set --base-url, correct its port",
+)
 def page_inside_a_tunnel(place: Place) -> None:
     """The proxy lets a tunnel be made, and sends its own page into it."""
 
@@ -351,6 +369,46 @@ def socks(place: Place) -> None:
 
     place.patch.setenv("HTTP_PROXY", f"socks5h://127.0.0.1:{_serve(place, answer)}")
     place.url = "http://archives.invalid/"
+
+
+def _socks_answers(answer: bytes) -> Make:
+    """A SOCKS proxy with this answer to a request for a connection (RFC 1928, section 6)."""
+
+    def talk(one: socket.socket) -> None:
+        one.recv(1 << 10)
+        one.sendall(b"\x05\x00")
+        one.recv(1 << 10)
+        one.sendall(answer)
+
+    def make(place: Place) -> None:
+        place.patch.setenv("ALL_PROXY", f"socks5h://127.0.0.1:{_serve(place, talk)}")
+        place.url = "http://archives.invalid/"
+
+    return make
+
+
+def _proxy_in(variable: str, address: str, **others: str) -> Make:
+    """A proxy that a variable names, which may be in small letters."""
+
+    def make(place: Place) -> None:
+        place.patch.setenv(variable, address)
+        for name, value in others.items():
+            place.patch.setenv(name, value)
+        place.url = "http://archives.invalid/"
+
+    return make
+
+
+def _small(make: Make) -> Make:
+    """The same proxy, named in small letters, with a list of hosts that go without one."""
+
+    def changed(place: Place) -> None:
+        make(place)
+        place.patch.setenv("http_proxy", os.environ["HTTP_PROXY"])
+        place.patch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+        place.patch.setenv("no_proxy", "localhost")
+
+    return changed
 
 
 _ODD = f"{USERNAME}:{ODD}@"
@@ -407,7 +465,7 @@ rows(
         "access",
         1,
         6,
-        "through the proxy 127.0.0.1:",
+        "from the proxy 127.0.0.1:",
         "administrator",
     ),
     (
@@ -420,6 +478,72 @@ rows(
         "HTTP_PROXY=http://USER",
     ),
     ("odd_password", _proxy(user=_ODD, password=ODD), "right", ANY, 0, "", ""),
+    (
+        "proxy_of_ntlm_says_what_to_do",
+        _proxy("https", user="", offers=("NTLM", "Negotiate")),
+        "access",
+        1,
+        6,
+        "requires a sign-in by NTLM or Negotiate",
+        "such as cntlm, or set NO_PROXY=archives.invalid to connect directly",
+    ),
+    (
+        "proxy_in_small_letters",
+        _small(_proxy(user="")),
+        "access",
+        1,
+        6,
+        "found none that it accepts in http_proxy",
+        "set http_proxy=http://USER:PASSWORD@127.0.0.1:",
+    ),
+    (
+        "the_list_of_hosts_that_counts",
+        _small(_proxy(status=403)),
+        "access",
+        1,
+        6,
+        "(from http_proxy)",
+        "add archives.invalid to the list in no_proxy to connect directly",
+    ),
+    (
+        "socks_is_not_there",
+        _proxy_in("HTTP_PROXY", "socks5h://127.0.0.1:9"),
+        "lasting",
+        3,
+        5,
+        "no connection to the proxy 127.0.0.1:9 (from HTTP_PROXY): connection refused",
+        "the proxy in HTTP_PROXY",
+    ),
+    (
+        "socks_refuses",
+        _socks_answers(b"\x05\x05\x00\x01" + bytes(6)),
+        "lasting",
+        3,
+        5,
+        "(from ALL_PROXY) made no connection to archives.invalid: connection refused",
+        "the proxy in ALL_PROXY",
+    ),
+    (
+        "socks_of_no_version",
+        _proxy_in("HTTP_PROXY", "socks9://127.0.0.1:9"),
+        "lasting",
+        1,
+        5,
+        "the proxy in HTTP_PROXY can't be used",
+        "correct HTTP_PROXY",
+    ),
+    (
+        "host_of_no_name",
+        lambda place: (
+            place.patch.setenv("HTTP_PROXY", "http://127.0.0.1:9"),
+            setattr(place, "url", "http://-ü.com/"),
+        ),
+        "lasting",
+        0,
+        2,
+        "the base URL can't be used",
+        "correct --base-url",
+    ),
 )
 
 
@@ -505,7 +629,7 @@ def digest(place: Place) -> None:
         place.patch.setenv(name, value)
 
 
-_BROWSER = "fetch it with a browser or its own client, and move it into raw-data/"
+_BROWSER = "fetch it with a browser or the site's own client, and move it into raw-data/"
 rows(
     (
         "asks_for_bearer",
@@ -513,7 +637,7 @@ rows(
         "access",
         1,
         6,
-        "it asks for Bearer",
+        "requires a sign-in by Bearer for",
         _BROWSER,
     ),
     (
@@ -522,7 +646,7 @@ rows(
         "access",
         1,
         6,
-        "Negotiate, NTLM",
+        "requires a sign-in by Negotiate or NTLM for",
         _BROWSER,
     ),
     (
@@ -543,8 +667,58 @@ rows(
         "refused the credentials",
         "check IMAGENET_USERNAME and",
     ),
-    ("forbids", _answers(403), "access", 1, 6, "requires you to sign in", "set IMAGENET_USERNAME"),
+    (
+        "forbids",
+        _answers(403),
+        "access",
+        1,
+        6,
+        "it may require you to sign in",
+        "set IMAGENET_USERNAME",
+    ),
 )
+
+
+@pytest.mark.parametrize("account", [False, True])
+@pytest.mark.parametrize(
+    ("url", "without"),
+    [
+        ("https://image-net.org/data/x.tar", f"sign up at {SIGN_UP_URL}"),
+        ("https://mirror.invalid/x.tar", "get one from mirror.invalid"),
+    ],
+)
+def test_an_account_is_that_of_the_server(
+    monkeypatch: pytest.MonkeyPatch, url: str, without: str, account: bool
+) -> None:
+    """An account at image-net.org opens no mirror."""
+    for name in ACCOUNT:
+        monkeypatch.setenv(name, "1" if account else "")
+    hint = account_hint(url)
+    assert (without in hint) != account
+    assert (SIGN_UP_URL in hint) == (not account and "image-net" in url)
+    assert "--cookies" in hint
+
+
+@pytest.mark.parametrize("command", ["download", "run"])
+def test_a_missing_account_is_named_before_the_network(
+    place: Place, home: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """Offline, too: nobody waits for the network only to learn that an account is missing."""
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("NETRC", str(home / "netrc"))
+    ran = prep_here(command, place.data)
+    assert ran.returncode == 5, ran.stderr
+    before, _, after = ran.stderr.partition("no connection to the proxy")
+    assert "no account for image-net.org was found, and it may require one" in before
+    assert SIGN_UP_URL in before
+    assert after
+
+
+def test_one_attempt_is_no_plural() -> None:
+    """Where the time is over after the first."""
+    patience = Patience("a.tar", Pace(budget=0), lambda seconds: None)
+    with pytest.raises(PrepError, match="gave up after 1 attempt without progress"):
+        patience.wait(CutError("busy", 300))
 
 
 # what comes of each -------------------------------------------------------------------------------
@@ -679,7 +853,10 @@ def test_a_token_is_read_as_it_is_written(
     [("KAGGLE_API_TOKEN", find_login), ("HF_TOKEN", find_token)],
     ids=["kaggle", "hub"],
 )
-@pytest.mark.parametrize("path", [f"/no/{CANARY}", f"~/{CANARY}", f"./{CANARY}/token"])
+@pytest.mark.parametrize(
+    "path",
+    [f"/no/{CANARY}", f"~/{CANARY}", f"./{CANARY}/token", f"~nobody-{CANARY}/token"],
+)
 def test_a_path_is_no_token(
     home: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -689,9 +866,58 @@ def test_a_path_is_no_token(
 ) -> None:
     """A path where no file is, is not sent."""
     monkeypatch.setenv(variable, path)
-    with pytest.raises(UsageError, match=variable) as caught:
+    with pytest.raises(UsageError, match=f"{variable} holds no token: it has a slash") as caught:
         find()
     assert CANARY not in str(caught.value)
+    assert caught.value.hint.startswith("set it to the token, or ")
+
+
+def test_the_path_of_a_token_has_a_variable_of_its_own(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HF_TOKEN with the path of a file that is there: the hint names HF_TOKEN_PATH, which works."""
+    (tmp_path / "token").write_text(_TOKEN)
+    monkeypatch.setenv("HF_TOKEN", str(tmp_path / "token"))
+    with pytest.raises(UsageError, match="HF_TOKEN_PATH"):
+        find_token()
+    monkeypatch.delenv("HF_TOKEN")
+    monkeypatch.setenv("HF_TOKEN_PATH", str(tmp_path / "token"))
+    assert find_token() == Token(_TOKEN, str(tmp_path / "token"))
+
+
+def test_a_long_token_is_no_path(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Longer than a file's name may be: it is sent, and never shown by the system's refusal."""
+    token = _TOKEN + "x" * 1000
+    monkeypatch.setenv("KAGGLE_API_TOKEN", token)
+    assert find_login() == Token(token, "KAGGLE_API_TOKEN")
+
+
+@pytest.mark.parametrize("variable", ["KAGGLE_CONFIG_DIR", "XDG_CONFIG_HOME", "HF_TOKEN_PATH"])
+def test_the_home_of_nobody_is_no_bug(
+    home: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    """A path in the home of a user that does not exist holds no secret."""
+    monkeypatch.setenv(variable, "~no-such-user/secrets")
+    assert find_login() is None
+    assert find_token() is None
+
+
+@pytest.mark.parametrize(
+    ("variables", "folders"),
+    [
+        ({}, "/home/.kaggle or .*/home/.config/kaggle$"),
+        ({"KAGGLE_CONFIG_DIR": "/own"}, "and no credentials in /own$"),
+    ],
+)
+def test_the_folders_of_a_login_are_those_that_were_searched(
+    home: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], folders: str
+) -> None:
+    """With KAGGLE_CONFIG_DIR, a kaggle.json in ~/.kaggle is not looked for, and not denied."""
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(AccessError) as caught, KaggleSite().explained():
+        raise RefusedError("kaggle.com refused access", "status 401", "", 401)
+    assert re.search(folders, caught.value.detail), caught.value.detail
 
 
 @pytest.mark.parametrize("folder", [".kaggle", ".config/kaggle", "other/kaggle", "own"])
@@ -748,6 +974,22 @@ def test_cookies_are_sent_like_browsers_do(place: Place, head: str, value: str) 
     status, lines, _ = _fetch(place, cookies=path)
     assert status == 0, lines
     assert place.server.seen[0].headers["Cookie"].encode("latin-1").decode() == f"session={value}"
+
+
+@pytest.mark.parametrize("proxy", ["", "http://127.0.0.1:9"])
+def test_a_cookie_that_no_header_can_hold_is_blamed_alone(place: Place, proxy: str) -> None:
+    """Neither the address nor a proxy, and its content is not shown."""
+    path = place.folder / "cookies.txt"
+    line = _LINE.format(CANARY).replace("session", "s€").replace("127.0.0.1", "archives.invalid")
+    path.write_text(line if proxy else _LINE.format(CANARY).replace("session", "s€"), "utf-8")
+    if proxy:
+        place.patch.setenv("HTTP_PROXY", proxy)
+        place.url = "http://archives.invalid/"
+    status, lines, _ = _fetch(place, cookies=path)
+    assert status == 2, lines
+    assert "a cookie for " in lines[0]
+    assert lines[-1] == "remove that cookie from the file of cookies"
+    assert CANARY not in "\n".join(lines)
 
 
 @pytest.mark.parametrize(
@@ -808,7 +1050,11 @@ def _link(path: Path) -> None:
     path.symlink_to("/nowhere/archive")
 
 
-_NO_FILES = [(_link, "a broken link"), (Path.mkdir, "a folder"), (os.mkfifo, "no plain file")]
+_NO_FILES = [
+    (_link, "a broken link"),
+    (Path.mkdir, "a folder"),
+    (os.mkfifo, "a pipe, a socket or a device"),
+]
 
 
 @pytest.mark.parametrize(("make", "words"), _NO_FILES, ids=["link", "folder", "pipe"])
@@ -854,7 +1100,7 @@ def test_without_a_digest_a_file_that_lies_there_must_look_right(
     path.write_bytes(content)
     status, lines, _ = _fetch(place, digests=None, check_digest=False)
     assert (status, place.server.seen) == (4, [])
-    assert "exists, but is not the expected archive" in lines[0]
+    assert "is not the expected file" in lines[0]
     path.write_bytes(CONTENT)
     assert _fetch(place, digests=None, check_digest=False)[0] == 0
     assert place.server.seen == []

@@ -166,7 +166,7 @@ def test_a_part_is_known_as_that_part(
     verdict = verify(made_parts[first], ENGINE, depth="decode")
     assert (verdict.problems, verdict.level, verdict.dataset) == ((), "as listed", "three")
     assert verdict.reason.startswith(
-        "all 2,346 listed images are in. How many each class should have is not known"
+        "all 2,346 listed images are in. How many images each class should have is not known"
     )
     assert [(total.records, total.expected, total.classes) for total in verdict.totals] == [
         (2196, 2196, 3),

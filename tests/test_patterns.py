@@ -124,3 +124,11 @@ def test_a_range_that_runs_backwards_is_refused() -> None:
     for pattern in ("[z-a]", "[a--]", "[!b-a]"):
         with pytest.raises(ValueError, match="reversed range"):
             compile_pattern(pattern)
+
+
+def test_a_bracket_that_is_not_closed_is_refused_with_the_pattern_of_the_sign() -> None:
+    """A ] right after the [ is one of its characters; [[] matches the sign, as the error says."""
+    for pattern in ("a[b.png", "[]", "[!]"):
+        with pytest.raises(ValueError, match=r"unclosed \[.*\[\[\] stands for the sign \["):
+            compile_pattern(pattern)
+    assert compile_pattern("a[[]b.png").fullmatch("a[b.png")

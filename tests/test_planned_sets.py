@@ -228,6 +228,8 @@ def refusal(split: PlannedSplit, **changes: Any) -> list[str]:
     totals = SplitTotals(10, 10, 2, changes.get("boxes", 4), 3)
     plan = made_plan({"train": 3}, sources=sources, totals={"train": totals})
     manifest = replace(planned_manifest(plan), sources=changes.get("sources", sources))
+    entry = replace(manifest.dataset, kind=changes.get("kind", "recipe"))
+    manifest = replace(manifest, dataset=entry)
     try:
         refuse_other_images(split, manifest)
     except InputError as error:
@@ -244,14 +246,23 @@ def test_other_images_than_those_of_the_shards_are_refused(tmp_path: Path) -> No
         "restore them or name their folder with --raw, or make the set again: "
         "imagenet-prep convert --overwrite"
     )
-    same = "their number is the same, 10, but some have other names or sizes"
+    same = "their number is the same, 10, but some have other names, sizes or labels"
     assert refusal(split, source={"images": 9}) == [first, "expected 9 images, got 10", last]
+    assert refusal(split, source={"images": 1}) == [first, "expected 1 image, got 10", last]
     assert refusal(split, source={"names_and_sizes": "x"}) == [first, same, last]
     assert refusal(split, boxes=5) == [
         "the train boxes differ from those in the shards",
         "expected 5 boxes, got 4",
-        "restore their file, or make it again with imagenet-prep annotate",
+        "restore the annotations, or make the set again: imagenet-prep convert --overwrite",
     ]
+    assert refusal(split, boxes=5, kind="ILSVRC2012")[-1] == (
+        "restore their file, or make it again with imagenet-prep annotate"
+    )
+    assert refusal(split, boxes=1)[1] == "expected 1 box, got 4"
+    labels = a_catalog(tmp_path)
+    labels.labels = np.roll(labels.labels, 1)
+    other_labels = cut(labels, tmp_path, RECORDER, 3, None, DECIDING)
+    assert refusal(other_labels, source=source_record(split))[1] == same
     for sources in ({}, {"train": [1]}):
         assert (
             refusal(split, sources=sources)[0]

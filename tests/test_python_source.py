@@ -234,6 +234,19 @@ def test_a_changed_module_asks_again(tmp_path: Path) -> None:
     assert runs(tmp_path) == 3
 
 
+def test_another_function_is_no_changed_file(tmp_path: Path) -> None:
+    """The recipe names another function of the same file: the error names both."""
+    write(tmp_path, f"{textwrap.dedent(ROWS)}\nothers = rows\n")
+    convert(tmp_path, "--allow-python")
+    (tmp_path / "r.yaml").write_text(RECIPE.replace("mine:rows", "mine:others"))
+    said = convert(tmp_path, status=2)
+    assert "changed" not in said
+    assert (
+        f"convert would run mine:others of {tmp_path}/mine.py: "
+        "the rows that are kept are those of mine:rows"
+    ) in said
+
+
 def test_superseded_rows_are_removed(tmp_path: Path) -> None:
     """Rows of an earlier plan stay until the next time that rows are sealed."""
     write(tmp_path)
@@ -364,15 +377,37 @@ FAULTS = {
             "P = open('a.jpg', 'rb').read()\ndef rows():\n    yield {'image': P, 'file_name': "
             "'../x.jpg'}\n"
         ),
-        "row 1: file_name is '../x.jpg'",
+        "row 1: file_name is '../x.jpg' (str)",
     ),
     "no image": (
         "def rows():\n    yield {'label': 'a'}\n",
-        "no column names the images",
+        "no key of the rows names the images expected file_name, or image with the bytes, got label",
     ),
     "a lost file": (
         "def rows():\n    yield {'file_name': 'gone.jpg'}\n",
         "mine:rows, row 1: {}/gone.jpg is not there",
+    ),
+    "a lost file, where paths start": (
+        "def rows():\n    yield {'file_name': 'gone.jpg'}\n",
+        "relative paths start at {}",
+    ),
+    "an empty key": (
+        "def rows():\n    yield {'file_name': 'a.jpg', '': 2}\n",
+        "row 1: the key '' (str) expected texts that are not empty",
+    ),
+    "a name that is no text": (
+        "P = open('a.jpg', 'rb').read()\ndef rows():\n    yield {'image': P, 'file_name': 5}\n",
+        "row 1: file_name is '5' (int)",
+    ),
+    "a hidden name": (
+        "P = open('a.jpg', 'rb').read()\ndef rows():\n"
+        "    yield {'image': P, 'file_name': '.a.jpg'}\n",
+        "row 1: file_name is '.a.jpg' (str) expected a path such as train/cat.png: with /, and no "
+        "folder or file that is hidden",
+    ),
+    "no image at all": (
+        "def rows():\n    yield {'image': {'path': 'a.jpg'}}\n",
+        "expected the bytes of an image file correct it",
     ),
     "mixed labels": (
         (
@@ -571,6 +606,11 @@ def test_a_damaged_sealed_file_is_found(tmp_path: Path, place: str) -> None:
         shard.unlink()
     ran = prep_here("repair", "out", cwd=tmp_path)
     assert ran.returncode != 0
+    if place != "image":
+        assert "no intact rows of mine:rows are kept" in ran.stderr
+        assert ran.stderr.endswith(
+            f"\nimagenet-prep convert out --config {tmp_path}/r.yaml --allow-python\n"
+        )
     assert "--allow-python" in ran.stdout + ran.stderr
     ran = prep_here("convert", "out", "--config", "r.yaml", cwd=tmp_path)
     assert ran.returncode != 0

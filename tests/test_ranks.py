@@ -189,10 +189,32 @@ def test_what_is_missing_is_named_by_rank(layout: Layout) -> None:
     with pytest.raises(InputError, match=r"9 of 16 shards .*train-00001-of-00008") as caught:
         merge(layout)
     assert caught.value.detail == "they belong to ranks 0, 1, 3 of 4"
+    assert caught.value.hint.startswith("run these ranks again, or the same imagenet-prep convert ")
     assert existing(layout.state_dir, "*") == before
     make_ranks(layout, 1, 3, 0)
     merge(layout)
     assert verify(layout, ENGINE).problems == ()
+
+
+def test_shards_of_no_rank_are_not_asked_of_ranks(layout: Layout) -> None:
+    """A convert without ranks that did not finish is run again as it was."""
+    convert(layout, ENGINE, PART)
+    layout.manifest_path.unlink()
+    layout.shard_path("train-00004-of-00008").unlink()
+    with pytest.raises(InputError, match="1 of 16 shards are not done") as caught:
+        merge(layout)
+    assert caught.value.hint == (
+        "run the same imagenet-prep convert without --rank: finished shards are kept"
+    )
+
+
+def test_a_rank_without_shards_keeps_none(layout: Layout) -> None:
+    """There are fewer shards than ranks: nothing was done before, and verify would find no set."""
+    options = PART.replace(check="decode", train_shards=1, validation_shards=1)
+    progress = Silent()
+    for rank in (0, 2):
+        convert(layout, ENGINE, options, share=Share(rank, 3), progress=progress)
+    assert not any("is kept" in note for note in progress.notes)
 
 
 def test_images_set_aside_are_told_as_convert_tells_them(

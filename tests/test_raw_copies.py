@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import tarfile
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -344,7 +345,7 @@ WRONG: dict[str, tuple[Change, str, list[tuple[str, int]], dict[str, int], str]]
         "as listed",
         [],
         {},
-        "1 pair of images have the same bytes",
+        "1 pair of images has the same bytes",
     ),
     "an image too many": (
         _add_an_image,
@@ -446,6 +447,56 @@ def verified(copy: Path, target: Path, *words: object) -> tuple[int, dict[str, A
     call = ["verify", "--raw", copy, "--json", target, "--workers", "2", "-q", *words]
     status = cli.main([*map(str, call)], standalone_mode=False)
     return status, json.loads(target.read_bytes())
+
+
+def test_an_image_under_another_class_is_not_named_as_missing(copy: Path, whole: MadeSet) -> None:
+    """Of a validation class with an image elsewhere and another one lost,
+    only the lost image is missing.
+    """
+    counts = Counter(image.wnid for image in whole.of("validation"))
+    [(wnid, _)] = counts.most_common(1)
+    moved, lost = images_of(copy, wnid, "val")[:2]
+    other = next(folder for folder in (copy / "val").iterdir() if folder.name != wnid)
+    moved.rename(other / moved.name)
+    lost.unlink()
+    problems = {problem.kind.value: problem for problem in look(copy, "quick").problems}
+    assert moved.name in problems["wrong-label"].detail
+    missing = next(problem for kind, problem in problems.items() if kind.startswith("missing"))
+    assert lost.name in missing.detail
+    assert moved.name not in missing.detail
+
+
+def test_images_beyond_those_kept_are_not_called_missing(
+    copy: Path, whole: MadeSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many images under other classes only some are known by name: the others are there too."""
+    _order_validation_otherwise(copy, whole)
+    monkeypatch.setattr(obstacles, "MOST", 40)
+    more, misplaced = look(copy, "quick").problems
+    assert more.detail == "57 more faults in this listing"
+    assert misplaced.detail.startswith("40 images are under another class, as if by other labels: ")
+
+
+@pytest.mark.parametrize(
+    "change", [_shift_labels, _order_validation_otherwise], ids=["parquet", "folder"]
+)
+def test_no_command_sorts_images_whose_names_do_not_tell_their_class(
+    change: Change, copy: Path, whole: MadeSet
+) -> None:
+    """Rows of parquet files can't be moved, and untar reads archives only."""
+    change(copy, whole)
+    remedies = [problem.remedy for problem in look(copy, "quick").problems]
+    assert remedies == ["get another copy of these images"]
+
+
+def test_one_odd_image_in_place_of_another_is_one_other(copy: Path, whole: MadeSet) -> None:
+    """The published PNG is a JPEG, and another image is the one PNG: no plural of one."""
+    _encode_again(copy, whole)
+    path = images_of(copy, BRAMBLING)[0]
+    image = pixels.decode_rgb(path.read_bytes())
+    replace_file(path, in_memory(lambda buffer: image.save(buffer, "PNG")))
+    reason = look(copy).reason
+    assert "2 of 3 PNG and CMYK images are among them, and 1 other." in reason
 
 
 # a part -------------------------------------------------------------------------------------------
@@ -582,6 +633,9 @@ def test_the_faults_of_a_recipe_beyond_those_listed_are_counted(
     assert verdict.level == "damaged"
     assert len(verdict.problems) == 2
     assert verdict.problems[-1].detail == "2 more faults in this listing"
+    monkeypatch.setattr(obstacles, "MOST", 2)
+    verdict = verify_raw(Layout(tmp_path), ENGINE, dataset=read_dataset(recipe))
+    assert verdict.problems[-1].detail == "1 more fault in this listing"
 
 
 @pytest.mark.parametrize(

@@ -177,13 +177,15 @@ def test_a_damaged_image_is_named(data_dir: Path) -> None:
         place = (
             rf"{found[first].filename} \(ILSVRC2012_img_train\.tar, byte {found[first].offset:,}\)"
         )
-        with pytest.raises(InputError, match=place):
+        with pytest.raises(InputError, match=place) as caught:
             read(found[first])
+        assert caught.value.hint == f"get a sound copy of {archive}"
     with pytest.raises(
         InputError,
         match=rf"{found[second].filename} \(ILSVRC2012_img_train.tar.*its image is damaged",
-    ):
+    ) as caught:
         found[second].array()
+    assert caught.value.hint == f"get a sound copy of {archive}"
     assert found[plain[2]].array().size
 
 
@@ -195,6 +197,10 @@ def test_what_is_missing_is_said_at_once(data_dir: Path, tmp_path: Path) -> None
         imagenet_prep.open(data_dir, "train", source="raw")
     with pytest.raises(InputError, match=r"no test images"):
         opened(Layout(data_dir), "test")
+    with pytest.raises(
+        UsageError, match=r"needs the name of a split\n.*train, validation\n.*'train'"
+    ):
+        opened(Layout(data_dir), "")
     (data_dir / "raw-data/ILSVRC2012_img_train.tar").unlink()
     with pytest.raises(InputError, match=r"no train images"):
         opened(Layout(data_dir), "train")

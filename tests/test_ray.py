@@ -33,7 +33,7 @@ from slow_shards import OPTIONS
 from imagenet_prep import Layout, convert, make_engine
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import ray_tasks, ray_worker
-from imagenet_prep.engines.ray_cluster import RayEngine
+from imagenet_prep.engines.ray_cluster import RayEngine, _no_cluster
 from imagenet_prep.engines.worker_faults import TRIES
 from imagenet_prep.errors import (
     DataProblemsError,
@@ -45,6 +45,7 @@ from imagenet_prep.errors import (
 )
 from imagenet_prep.hints import install_extra
 from imagenet_prep.model import Done, Failed, Portable
+from imagenet_prep.version import describe_version
 
 pytestmark = pytest.mark.once
 
@@ -462,7 +463,7 @@ def test_another_folder_on_a_machine_is_refused(
     mine.mkdir()
     descriptor = os.open(mine, os.O_RDONLY)
     try:
-        with bounded(120), pytest.raises(UsageError, match="it has another folder"):
+        with bounded(120), pytest.raises(UsageError, match=r"it has (another|no) folder"):
             list(engine.map(Work(Path(f"/proc/self/fd/{descriptor}")), range(3)))
     finally:
         os.close(descriptor)
@@ -572,6 +573,43 @@ def test_a_kit_of_another_version_is_told_apart() -> None:
     lacking, nothing = ray_worker.answer(kit, b"never read either")
     assert nothing is None
     assert "99.0 here" in lacking
+
+
+@pytest.mark.parametrize(
+    ("folder", "lack"),
+    [
+        ("here", "it has another folder {}/here than this machine"),
+        ("gone", "it has no folder {}/gone"),
+        ("file", "it has no folder {}/file"),
+    ],
+)
+def test_a_folder_that_is_not_shared_is_called_what_it_is(
+    tmp_path: Path, folder: str, lack: str
+) -> None:
+    """Without Ray too: a machine that has no such folder does not have another one."""
+    (tmp_path / "here").mkdir()
+    (tmp_path / "file").touch()
+    mark = str(tmp_path / folder / "mark")
+    kit = ray_worker.Kit(mark, describe_version(), b"never read", "/", mark, 0.0)
+    assert ray_worker.answer(kit, b"never read either") == (lack.format(tmp_path), None)
+
+
+@pytest.mark.parametrize(
+    ("address", "what", "hint"),
+    [
+        (None, "no Ray cluster can be started on this machine", "--engine processes"),
+        ("auto", "no Ray cluster on this machine", "RAY_ADDRESS"),
+        ("10.0.0.1:6379", "no Ray cluster at 10.0.0.1:6379", "RAY_ADDRESS"),
+    ],
+)
+def test_a_cluster_that_cannot_be_had_is_named_by_its_place(
+    address: str | None, what: str, hint: str
+) -> None:
+    """Without an address a cluster is started here: RAY_ADDRESS has nothing to do with it."""
+    error = _no_cluster(address, RuntimeError("no shared memory"))
+    assert (error.what, error.detail) == (what, "no shared memory")
+    assert hint in error.hint
+    assert ("RAY_ADDRESS" in error.hint) == (address is not None)
 
 
 def test_consume_needs_an_engine_of_this_machine(tmp_path: Path) -> None:

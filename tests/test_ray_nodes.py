@@ -245,7 +245,7 @@ def test_a_machine_without_its_folders_is_named(cluster: Started, made: Made) ->
     reasons = lacking(said)
     assert set(reasons) == {"noraw", "nooutput", "readonly", "changed"}
     assert "it lacks " in reasons["noraw"]
-    assert "it has another folder " in reasons["nooutput"]
+    assert "it has no folder " in reasons["nooutput"]
     assert "it can't write to " in reasons["readonly"]
     assert re.search(r"\.JPEG has other bytes here than in the copy", reasons["changed"])
     assert did(said) == {"head": SHARDS}

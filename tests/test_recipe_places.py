@@ -64,7 +64,7 @@ def test_an_absolute_prefix_below_data_dir_is_taken(tmp_path: Path, data: Path) 
     out = tmp_path / "out"
     place = recipe(data, f"output_file_prefix: {out}/sets/arr\n")
     ran = command("convert", out, "--config", place)
-    assert f"the shards are in {out}/sets" in ran.stderr + ran.stdout
+    assert f"the shards go to {out}/sets" in ran.stderr + ran.stdout
     assert (out / "sets" / "arr-00000-of-00001").is_file()
     assert "as listed: all 9 listed records are in." in command("verify", out / "sets").stdout
     assert "0 made now" in command("convert", out / "sets", "--config", place).stdout

@@ -18,6 +18,8 @@ from imagenet_prep import ConvertOptions, Layout, convert, records, run, verify
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012.settings import SHIPPED
 from imagenet_prep.model import ProblemKind
+from imagenet_prep.pipeline import verify_and_repair
+from imagenet_prep.recipes import recipe_dataset
 from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.registry import imagenet_options
@@ -136,10 +138,35 @@ def test_repair_wants_the_same_recipe(tmp_path: Path) -> None:
     layout.shard_path("train-00000-of-00002").unlink()
     before = contents(layout)
     (tmp_path / "recipe.yaml").write_text("source: {folders: flowers}\nshards: 2\nquality: 50\n")
-    assert "differs in reencode" in command("repair", layout.data_dir, status=4).stderr
-    (tmp_path / "recipe.yaml").unlink()
-    assert "isn't there" in command("repair", layout.data_dir, status=4).stderr
+    differs = command("repair", layout.data_dir, status=4).stderr
+    assert "other settings than the shards were made with: reencode\n" in differs
+    assert "expected reencode: None, got {" in differs
+    recipe = tmp_path / "recipe.yaml"
+    recipe.unlink()
+    gone = command("repair", layout.data_dir, status=4).stderr
+    assert f"{recipe}, the recipe of recipe, is not there" in gone
+    recipe.symlink_to("gone")
+    assert "is a broken link" in command("repair", layout.data_dir, status=4).stderr
+    recipe.unlink()
+    recipe.mkdir()
+    assert "is not a file" in command("repair", layout.data_dir, status=4).stderr
     assert contents(layout) == before
+
+
+def test_another_decoder_is_not_called_another_recipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The versions of libraries decide pixels too: the error names the setting and both values."""
+    make_flowers(tmp_path / "flowers", 5)
+    recipe = "source: {folders: flowers}\nshards: 2\ncontent: pixels\n"
+    layout = made(tmp_path, recipe)
+    layout.shard_path("train-00000-of-00002").unlink()
+    monkeypatch.setattr(recipe_dataset, "codec", lambda: "Pillow 99")
+    with pytest.raises(InputError) as caught:
+        verify_and_repair(layout, ENGINE)
+    assert caught.value.what.endswith("other settings than the shards were made with: codec")
+    assert "got 'Pillow 99'" in caught.value.detail
+    assert "versions of libraries" in caught.value.hint
 
 
 def test_imagenet_is_not_begun_in_the_set_of_a_recipe(tmp_path: Path) -> None:
@@ -188,7 +215,7 @@ def test_a_folder_in_the_prefix_is_named(tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text("source: {folders: flowers}\noutput_file_prefix: sets/fl\n")
     ran = command("convert", tmp_path / "out", "--config", recipe)
-    assert f"the shards are in {tmp_path}/out/sets" in ran.stderr + ran.stdout
+    assert f"the shards go to {tmp_path}/out/sets" in ran.stderr + ran.stdout
     command("verify", tmp_path / "out" / "sets")
     for folder in ("imagenet-prep", "raw-data", "a/imagenet-prep/b"):
         recipe.write_text(f"source: {{folders: flowers}}\noutput_file_prefix: {folder}/x\n")

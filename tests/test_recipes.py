@@ -107,6 +107,29 @@ def test_the_root_is_raw_then_datapath_then_the_recipes_folder(
     assert len(plan(elsewhere, recipe).splits[0].catalog) == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("gone", "is not there"),
+        ("file", "is not a folder"),
+        ("pipe", "is not a folder"),
+        ("link", "is a broken link"),
+    ],
+)
+def test_a_root_that_is_no_folder_is_called_what_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, problem: str
+) -> None:
+    """The error names the path, what it is, and what names it."""
+    (tmp_path / "file").touch()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("nowhere")
+    monkeypatch.setenv("DATAPATH", str(tmp_path / name))
+    with pytest.raises(InputError) as caught:
+        plan(tmp_path, "source: {folders: flowers}")
+    assert caught.value.what == f"{tmp_path / name} {problem}"
+    assert "as DATAPATH of the environment names it" in caught.value.detail
+
+
 # labels -------------------------------------------------------------------------------------------
 
 

@@ -227,13 +227,25 @@ def test_samples_of_other_images() -> None:
         )
 
 
+def _with_a_large_tile(samples: np.ndarray[Any, Any]) -> bytes:
+    """A small TIFF whose tags claim a tile of 65,536 pixels each way."""
+    tags = {60_000: 1 << 16, 60_001: 1 << 16}
+    picture = Image.fromarray(samples)
+    data = in_memory(lambda file: picture.save(file, "TIFF", tiffinfo=tags))
+    for tag, tile_tag in zip(tags, (0x0142, 0x0143), strict=True):
+        data = data.replace(struct.pack("<HH", tag, 4), struct.pack("<HH", tile_tag, 4))
+    return data
+
+
 def test_images_whose_samples_can_t_be_had_are_refused() -> None:
     """Several pages, floats, other formats and cuts are errors of the image."""
     samples = RNG.integers(0, 256, (5, 6, 3), dtype=np.uint8)
     for data, reason in (
         (tiff(samples, "<", pages=2), "several pages"),
-        (image(np.zeros((4, 4), dtype=np.float32), "TIFF"), "mode F"),
-        (image(samples, "GIF"), "not a JPEG"),
+        (image(np.zeros((4, 4), dtype=np.float32), "TIFF"), "32-bit floats"),
+        (image(samples, "GIF"), "GIF can't be read as numbers"),
+        (image(samples, "PNG")[:-1] + b"x", "cut short or damaged"),
+        (_with_a_large_tile(samples), "its tile claims 65536 x 65536 pixels"),
         (tiff(samples, "<")[:60], "TIFF"),
         (b"", "empty"),
     ):
@@ -297,16 +309,22 @@ BROKEN = {
     "empty": (b"", "empty"),
     "text": (b"1 2 3", "not an .npy"),
     "cut": (GOOD[:-1], "cut or damaged"),
-    "longer": (GOOD + b"x", "cut or damaged"),
+    "longer": (GOOD + b"x", "the .npy has 1 byte after its array"),
+    "two": (GOOD + GOOD, f"the .npy has {len(GOOD)} bytes after its array"),
     "header": (GOOD.replace(b"(12,)", b"(-9,)"), "cut or damaged"),
     "huge": (GOOD.replace(b"(12,), }    ", b"(99999999,)}"), "cut or damaged"),
-    "magic": (GOOD[:6] + b"\x07\x00" + GOOD[8:], "version 7.0"),
-    "no dictionary": (GOOD.replace(b"'descr'", b"'d(sc)'"), "header is damaged"),
+    "magic": (GOOD[:6] + b"\x07\x00" + GOOD[8:], "version is 7.0"),
+    "no dictionary": (GOOD.replace(b"'descr'", b"'d(sc)'"), "header can't be read"),
     "pickled": (saved(np.array([{}], dtype=object), allow_pickle=True), "object"),
     "complex": (saved(np.array([1j])), "complex"),
     "text array": (saved(np.array(["a"])), "<U1"),
     "dates": (saved(np.array(["2020"], dtype="M8[Y]")), "datetime"),
     "zip": (b"PK\x03\x04garbage", "damaged"),
+    "no array": (in_memory(np.savez), "the .npz holds no array"),
+    "a long header": (
+        saved(np.zeros(2, [(f"column_{number}", "f4") for number in range(600)])),
+        r"header can't be read: Header info length \([0-9]+\) is large[^\n]*$",
+    ),
 }
 
 
@@ -331,7 +349,7 @@ def test_numbers_that_no_record_can_hold_are_refused() -> None:
     with pytest.raises(ArrayError, match="32 bits"):
         recorder.record(item(), saved(np.array([1e300])))
     assert parsed(recorded(recorder, saved(np.array([np.inf]))))["values"] == [np.inf]
-    with pytest.raises(ArrayError, match="1 dimensions"):
+    with pytest.raises(ArrayError, match="1 dimension:"):
         MappedRecorder(every(PLANE), "array").record(item(), saved(np.arange(3)))
 
 

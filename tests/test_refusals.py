@@ -84,6 +84,14 @@ def test_every_refusal_that_names_a_file_is_three_lines(name: str, kind: type[Pr
             assert error.detail == os.strerror(getattr(errno, name))
 
 
+def test_a_quota_is_not_called_space(tmp_path: Path) -> None:
+    """The disk may have space; this user may not use it."""
+    for path in (tmp_path / "a", None):
+        error = as_error(refusal("EDQUOT", *([str(path)] if path else [])))
+        assert isinstance(error, SpaceError)
+        assert "quota" in error.lines[0]
+
+
 def test_no_two_remedies_of_one_kind_are_mixed_up() -> None:
     """Each remedy speaks of what is wrong."""
     words = {
@@ -95,9 +103,13 @@ def test_no_two_remedies_of_one_kind_are_mixed_up() -> None:
     }
     words |= dict.fromkeys(GONE, "mount it again")
     words |= {
-        "ENAMETOOLONG": "shorter path",
+        "ENAMETOOLONG": "shorter name",
         "ENOTDIR": "expected a folder",
         "EISDIR": "expected a file",
+        "EACCES": "permissions",
+        "EPERM": "permissions",
+        "EDQUOT": "larger quota",
+        "EOPNOTSUPP": "another file system",
     }
     for name, word in words.items():
         error = as_error(refusal(name, "/f"))

@@ -9,6 +9,7 @@ import itertools
 import os
 from io import FileIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -18,13 +19,15 @@ from made_tars import save
 
 from imagenet_prep import ConvertOptions, Layout, convert, make_engine
 from imagenet_prep.datasets import order
-from imagenet_prep.errors import InputError, SpaceError
+from imagenet_prep.errors import InputError, SpaceError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.model import Silent
 from imagenet_prep.shards import regroup as module
-from imagenet_prep.shards.regroup import regroup
+from imagenet_prep.shards.regroup import Bundle, regroup
 from imagenet_prep.shards.room import available_memory, is_seek_dear
-from imagenet_prep.sources.slices import Reader
+from imagenet_prep.shards.work import lay_out
+from imagenet_prep.sources.slices import Reader, Row
+from imagenet_prep.storage.location import locate
 
 PART = ConvertOptions(train_shards=16, validation_shards=8, allow_incomplete=True)
 
@@ -165,3 +168,28 @@ def test_an_untold_system_is_taken_for_a_good_one(tmp_path: Path) -> None:
     file.touch()
     assert not is_seek_dear(file, sys=tmp_path / "no", proc=tmp_path / "no")
     assert available_memory(proc=tmp_path / "no") == 8 << 30
+
+
+def test_a_damaged_bundle_of_raw_data_that_is_there(tmp_path: Path) -> None:
+    """Another run copies its images again; only consumed raw data has to be fetched."""
+    bundle = tmp_path / "run" / "bundles" / "train-00000-of-00001"
+    bundle.parent.mkdir(parents=True)
+    bundle.write_bytes(b"image" + bytes(4))
+    with pytest.raises(InputError, match="is damaged") as caught:
+        Bundle(bundle).open()(Row("a.jpg", 0, 5, 0))
+    assert caught.value.hint.startswith("if the raw data is there, run the same command again; ")
+
+
+@pytest.mark.parametrize("is_in_order", [True, False])
+def test_a_pass_to_shards_in_an_object_store(is_in_order: bool) -> None:
+    """The hint names the option that leads to the pass: no option does for parquet files."""
+    catalog = SimpleNamespace(
+        split="train", size=lambda rows: 1, is_in_order=is_in_order, containers=[]
+    )
+    split: Any = SimpleNamespace(source=Path("/raw"), catalog=catalog, rows=lambda plan: [])
+    layout: Any = SimpleNamespace(output_dir=locate("s3://bucket/shards"))
+    options = ConvertOptions(read_order="auto" if is_in_order else "sequential")
+    plan: Any = SimpleNamespace(split="train")
+    with pytest.raises(UsageError, match="is read in one pass") as caught:
+        lay_out([split], [plan], layout, options)
+    assert ("read_order" in caught.value.hint) is not is_in_order

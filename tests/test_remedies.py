@@ -14,7 +14,7 @@ from existing import existing
 from file_server import serve
 from kaggle_copies import tree, write_zip
 from made_sets import ENGINE, PART, flip
-from made_tars import save
+from made_tars import pack, save
 from running import command
 
 import imagenet_prep
@@ -33,6 +33,7 @@ from imagenet_prep.shards import consuming, consumption
 from imagenet_prep.stages.convert import foresee
 
 SHARD = "train-00003-of-00008"
+TENCH = "n01440764"
 
 
 # raw data in another place ------------------------------------------------------------------------
@@ -84,6 +85,35 @@ def test_a_split_without_images(
         save(layout.raw_dir / "train" / str(number) / "a.JPEG", photographs.tiny(number))
     with pytest.raises(InputError, match=r"no train image"):
         cli.main(words, standalone_mode=False)
+
+
+def test_an_archive_without_images_is_moved_and_not_described(tiny_data_dir: Path) -> None:
+    """init describes folders only, so it is not advised; moved away, the archive is not read."""
+    layout = Layout(tiny_data_dir)
+    archive = layout.raw_dir / "ILSVRC2012_img_train.tar"
+    archive.write_bytes(pack({}))
+    options = ConvertOptions(train_shards=1, validation_shards=1, allow_incomplete=True)
+    with pytest.raises(InputError) as caught:
+        convert(layout, ENGINE, options)
+    assert caught.value.what == f"{archive} holds no train image of ILSVRC2012"
+    assert caught.value.hint == "move it away, and run the same command again"
+    archive.unlink()
+    convert(layout, ENGINE, options)
+
+
+def test_a_folder_of_other_classes_is_not_moved(tmp_path: Path) -> None:
+    """The message names a class that was asked for."""
+    layout = Layout(tmp_path)
+    save(layout.raw_dir / f"train/{TENCH}/{TENCH}_1.JPEG", photographs.tiny(1))
+    options = ConvertOptions(
+        train_shards=1, validation_shards=1, allow_incomplete=True, classes="imagewoof"
+    )
+    with pytest.raises(InputError) as caught:
+        convert(layout, ENGINE, options)
+    folder = layout.raw_dir / "train"
+    assert caught.value.what == f"{folder} holds no train image of imagewoof"
+    assert caught.value.detail == "expected images of its classes, such as n02086240"
+    assert caught.value.hint == "get a copy with these classes, or choose other classes"
 
 
 def test_half_a_folder_and_a_whole_zip(

@@ -435,7 +435,7 @@ def _one_box_less(layout: Layout) -> None:
     [
         (
             _other_archives,
-            "the train images in .*number is the same, 300, but some have other names or sizes",
+            "the train images in .*number is the same, 300, but some have other names, sizes or labels",
         ),
         (_one_image_less, "the train images in .*expected 300 images, got 299"),
         (

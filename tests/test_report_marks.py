@@ -84,11 +84,11 @@ def test_a_path_stands_for_the_longest_name(tmp_path: Path, census: Census) -> N
 
 
 FAULTS = {
-    "no column": (b"name,why\nx.JPEG,y\n", "line 1: no column of file names", "found name, why"),
-    "encoding": (b"filename,reason\nx.JPEG,caf\xe9\n", "line 2: it is not UTF-8", "UTF-8"),
-    "empty": (b"", "line 1:", "expected a"),
-    "blank": (b"filename,reason\nx.JPEG,a\n,b\n", "line 3: no file name", "in each line"),
-    "unequal": (b"filename,reason\nx.JPEG,a,b\n", "line 2:", "CSV"),
+    "no column": (b"name,why\nx.JPEG,y\n", " has no column of file names", "found name, why"),
+    "encoding": (b"filename,reason\nx.JPEG,caf\xe9\n", ", line 2: it is not UTF-8", "UTF-8"),
+    "empty": (b"", " has no column of file names", "found no column"),
+    "blank": (b"filename,reason\nx.JPEG,a\n,b\n", ", line 3: no file name", "in each line"),
+    "unequal": (b"filename,reason\nx.JPEG,a,b\n", ", line 2:", "CSV"),
 }
 
 
@@ -99,9 +99,33 @@ def test_a_faulty_file_is_refused(tmp_path: Path, content: bytes, what: str, det
     path.write_bytes(content)
     with pytest.raises(InputError) as caught:
         read_marks(path)
-    assert caught.value.what.startswith(f"{path}, {what}")
+    assert caught.value.what.startswith(f"{path}{what}")
     assert detail in caught.value.detail
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "form"), [("flags.tsv", "a TSV file"), ("flags.jsonl", "JSON lines")]
+)
+def test_a_faulty_file_is_called_by_its_form(tmp_path: Path, name: str, form: str) -> None:
+    """By its ending, it is no CSV file."""
+    path = tmp_path / name
+    path.write_bytes(b"\xff\xff\xff")
+    with pytest.raises(InputError) as caught:
+        read_marks(path)
+    assert caught.value.detail == (
+        f"expected {form} in UTF-8 with a column path, filename, file or image"
+    )
+
+
+def test_records_without_names_can_not_be_compared(tmp_path: Path) -> None:
+    """The hint is not to compare names that the records don't have."""
+    path = tmp_path / "flags.csv"
+    path.write_bytes(b"filename\na.jpg\n")
+    nameless = Census(np.zeros(1), ["train-00000-of-00001"], ["\n"])
+    with pytest.raises(InputError, match=r"flags\.csv names no image of my-data") as caught:
+        find_marked(read_marks(path), nameless, "my-data")
+    assert caught.value.hint == "leave out --mark"
 
 
 def test_flagged_images_are_a_set_of_the_page(flagged: Layout, tmp_path: Path) -> None:

@@ -290,8 +290,8 @@ def test_a_column_replaces_the_usual_feature_of_its_name(tmp_path: Path) -> None
             {"a": example(**REPEATED)},
             ["sample a/000000/image.jpg", "the label 1 occurs 2 times: expected once"],
         ),
-        ("parquet: a", {"a": reduced(0)}, ["/a", "no sample"]),
-        ("arrays: a", {"a": arrays(x=(0, 8, 8), y=(0,))}, ["/a", "no sample"]),
+        ("parquet: a", {"a": reduced(0)}, ["no image in", "/a"]),
+        ("arrays: a", {"a": arrays(x=(0, 8, 8), y=(0,))}, ["no image in", "/a"]),
     ],
     ids=[
         "label in one file",
@@ -333,7 +333,7 @@ def test_init_refuses_sets_without_samples_or_labels_in_all_files(tmp_path: Path
         [{"a.parquet": reduced(0)}, {"a.npz": arrays(x=(0, 8, 8), y=(0,))}]
     ):
         write(tmp_path / str(number), **files)
-        with pytest.raises(InputError, match=r"no sample"):
+        with pytest.raises(InputError, match=r"no image in"):
             init(tmp_path / str(number), tmp_path / "r.yaml", ENGINE)
     write(tmp_path / "two", **{"train.parquet": parquet("1.jpg"), "val.parquet": UNLABELLED})
     with pytest.raises(InputError, match=r"val\.parquet has no column with a usual name"):
@@ -344,7 +344,7 @@ def test_a_test_split_without_labels_has_records_without_one(tmp_path: Path) -> 
     """Hugging Face's and Kaggle's tests: the others keep their numbers."""
     write(tmp_path / "two", **{"train.parquet": parquet("1.jpg"), "test.parquet": UNLABELLED})
     summary = init(tmp_path / "two", tmp_path / "r.yaml", ENGINE)
-    assert any("test: no label: 1 records without a label" in line for line in summary.passed)
+    assert any("test has no label: 1 record without a label" in line for line in summary.passed)
     made = load(tmp_path / "r.yaml", None, ENGINE)
     assert [label for label in made.classes.numbers if label < 0] == []
 
@@ -385,6 +385,26 @@ def test_shards_that_are_missing_are_named(tmp_path: Path, source: str) -> None:
     with pytest.raises(
         PrepError, match=r"2 of 3 files are missing.*a-00000-of-00003.parquet, .*a-00002-of-00003"
     ):
+        load(recipe, None, ENGINE)
+
+
+@pytest.mark.parametrize(
+    "split", ["train: a-00000-of-00002.parquet", "train: a-*-of-00002.parquet"]
+)
+def test_shards_that_are_there_are_not_called_missing(tmp_path: Path, split: str) -> None:
+    """A recipe that does not name all of them is told so; one that is gone is missing."""
+    names = [f"a-0000{number}-of-00002.parquet" for number in range(2)]
+    recipe = save(
+        tmp_path,
+        f"source: {{parquet: {{{split}}}}}\n",
+        **{name: parquet("1.jpg") for name in names},
+    )
+    if "*" not in split:
+        with pytest.raises(PrepError, match="1 of 2 files is not named with the others") as caught:
+            load(recipe, None, ENGINE)
+        assert "name all of them together" in caught.value.hint
+    (tmp_path / names[1]).unlink()
+    with pytest.raises(PrepError, match="1 of 2 files is missing, by the names of the others"):
         load(recipe, None, ENGINE)
 
 

@@ -247,6 +247,10 @@ def test_a_growth_in_progress(layout: Layout) -> None:
     )
     assert state.infos == {**load_manifest(layout.manifest_path).shards, info.name: info}
     assert state.plan == grown
+    make_shards(layout, grown, ["train-grown2-00001-of-00002"])
+    assert read(layout).sentence == (
+        f"{layout.output_dir} holds every shard of a set, but its manifest is older than its plan"
+    )
     assert not state.covers_plan
 
 
@@ -522,7 +526,11 @@ def test_strays_beside_a_plan(layout: Layout, count: int) -> None:
     assert (state.kind, len(state.strays)) == ("contradictory", count)
     words = {1: "1 shard", 1000: "1,000 shards"}[count]
     assert state.reason == f"{words} that the plan does not have, train-00000-of-02000 first"
-    assert state.following == RESUME
+    assert state.sentence.endswith(f"holds files that contradict each other: {state.reason}")
+    assert state.following == (
+        "move the shards that the plan does not have away, then run the same "
+        "imagenet-prep convert again"
+    )
 
 
 def test_a_damaged_plan(layout: Layout) -> None:
@@ -591,9 +599,15 @@ def test_a_manifest_that_can_not_be_understood(layout: Layout) -> None:
         f"{layout.manifest_path} can't be understood",
         expected[1],
     )
+    folder = layout.output_dir
+    assert state.sentence == f"{folder} holds every shard of a set, but {damage.detail}"
     shutil.rmtree(layout.plan_path.parent)
     state = read(layout)
     assert (state.kind, state.reason, state.damage) == ("contradictory", damage.detail, damage)
+    assert state.sentence == (
+        f"{folder} holds a set whose records are damaged or gone: {state.reason}"
+    )
+    assert state.following == damage.remedy
     assert (state.sizes, set(state.infos)) == (sizes_of(layout), set(ALL))
 
 
@@ -609,7 +623,7 @@ def test_a_manifest_whose_totals_are_not_its_shards(layout: Layout, totals: dict
     }
     replace(manifest, totals=changed).save(layout.manifest_path)
     state = read(layout)
-    detail = "it does not list the shards that its totals count"
+    detail = f"{layout.manifest_path} does not list the shards that its totals count"
     assert state.manifest is None
     assert state.damage.kind == ProblemKind.BAD_MANIFEST
     assert (state.damage.subject, state.damage.detail, state.damage.remedy) == (
@@ -619,7 +633,11 @@ def test_a_manifest_whose_totals_are_not_its_shards(layout: Layout, totals: dict
     )
     with layout.plan_path.open("wb"):
         pass
-    assert read(layout).reason == detail
+    state = read(layout)
+    assert state.reason == detail
+    assert state.sentence == (
+        f"{layout.output_dir} holds a set whose records are damaged or gone: {detail}"
+    )
 
 
 def test_totals_without_end_are_not_counted(

@@ -128,7 +128,7 @@ def test_opening_reads_no_shard(many: Path, tmp_path: Path) -> None:
         os.truncate(folder / path.name, path.stat().st_size)
     found = imagenet_prep.open(folder, "train")
     assert len(found) == 2000
-    with pytest.raises(InputError, match=r"train-00000-of-01024 .*damaged .*first byte"):
+    with pytest.raises(InputError, match=r"train-00000-of-01024 .*damaged .*first record"):
         found[0]
 
 
@@ -535,9 +535,35 @@ def test_no_such_split(layout: Layout, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="needs the name of a split") as said:
             imagenet_prep.open(layout.data_dir, *split)
         assert "train, validation" in said.value.detail
-    for split in ((), ("train",)):
-        with pytest.raises(InputError, match="nowhere can't be read"):
-            imagenet_prep.open(tmp_path / "nowhere", *split)
+        assert len(eval(said.value.hint))
+    for shard in layout.data_dir.glob("train-*-of-*"):
+        shard.unlink()
+    layout.manifest_path.unlink()
+    shutil.rmtree(layout.state_dir)
+    with pytest.raises(UsageError, match="needs the name of a split") as said:
+        imagenet_prep.open(layout.data_dir)
+    assert said.value.hint == f"imagenet_prep.open('{layout.data_dir}', 'validation')"
+
+
+def test_no_folder_of_shards(layout: Layout, tmp_path: Path) -> None:
+    """A mistyped path, another kind of file, and a shard in place of its folder: nothing is to be
+    restored or moved away, and no pipe is opened.
+    """
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    faults = {
+        tmp_path / "nowhere": "does not exist",
+        tmp_path / "pipe": "is not a folder",
+        tmp_path / "link": "is a broken link",
+        layout.shard_path(SHARD): "is not a folder",
+    }
+    for path, fault in faults.items():
+        for split in ((), ("train",)):
+            with pytest.raises(InputError) as caught:
+                imagenet_prep.open(path, *split)
+            assert caught.value.lines[:2] == [f"{path} {fault}", "expected a folder of shards"]
+            assert caught.value.hint.startswith("name the folder that holds ")
+    assert caught.value.hint.endswith(f" this shard: {layout.data_dir}")
 
 
 def test_two_sets_in_one_folder(layout: Layout) -> None:

@@ -132,6 +132,26 @@ SEQUENCE = encode_sequence_example(
 )
 
 
+def test_one_feature_list_is_one(tmp_path: Path) -> None:
+    """One feature of its context, one feature list: neither is many."""
+    record = encode_sequence_example({"title": BytesList((b"a",))}, {"words": (Int64List((1,)),)})
+    (shown,) = show(write(tmp_path / "f", record))
+    assert shown.lines()[0].endswith(" bytes, 1 feature of its context, 1 feature list")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"limit": 0}, "limit 0"), ({"record": -1}, "record -1")],
+)
+def test_only_the_wrong_option_is_named(
+    tmp_path: Path, options: dict[str, int], words: str
+) -> None:
+    """The other one was not given."""
+    with pytest.raises(UsageError) as caught:
+        show(write(tmp_path / "f", RECORD), **options)
+    assert caught.value.what == words
+
+
 def test_sequence_as_lines(tmp_path: Path) -> None:
     """A SequenceExample is its context, then each feature list step by step, long ones cut."""
     example_, shown = show(write(tmp_path / "f", RECORD, SEQUENCE))

@@ -11,6 +11,7 @@ import json
 import pickle
 import random
 import struct
+import subprocess
 import traceback
 import zipfile
 from collections.abc import Iterator
@@ -31,9 +32,9 @@ from imagenet_prep.fetch.providers import (
     HuggingFaceSite,
     KaggleSite,
     digests_of,
-    find_login,
-    find_token,
 )
+from imagenet_prep.fetch.site_logins import find_login, find_token
+from imagenet_prep.hints import parts_of
 from imagenet_prep.model import Silent
 from imagenet_prep.stages.download import DownloadOptions, download_copy
 from imagenet_prep.storage.layout import Layout
@@ -295,7 +296,7 @@ def test_a_zip_with_another_digest_is_set_aside(
     """What arrives otherwise than storage says gets no name."""
     told = base64.b64encode(bytes(16 if hashes == "md5" else 4)).decode()
     kaggle.storage.extra = {"x-goog-hash": f"{hashes}={told}"}
-    _refused(layout, KaggleSite(kaggle.url, WHO), 4, words, "arrived corrupt", "0" * 8)
+    _refused(layout, KaggleSite(kaggle.url, WHO), 4, words, "not the expected file", "0" * 8)
     assert _raw(layout) == {}
 
 
@@ -441,23 +442,25 @@ def test_a_parquet_file_with_another_digest_is_set_aside(hub: StandIn, layout: L
     path = hub.storage.folder / name
     hub.home.changes["tree"] = _listed(hub)
     path.write_bytes(path.read_bytes()[:-20] + bytes(20))
-    _refused(layout, HuggingFaceSite(hub.url, WHO), 4, name, "SHA-256", "arrived corrupt")
+    _refused(layout, HuggingFaceSite(hub.url, WHO), 4, name, "SHA-256", "not the expected file")
     assert set(_raw(layout)) == {"train-00000-of-00003.parquet"}
 
 
 def test_a_parquet_file_of_another_size_is_not_fetched(hub: StandIn, layout: Layout) -> None:
-    """What the storage has is not what the commit says."""
+    """What the storage has is not what the commit says; the file before it was fetched."""
     hub.home.changes["tree"] = _listed(hub)
-    with (hub.storage.folder / "train-00000-of-00003.parquet").open("ab") as file:
+    with (hub.storage.folder / "train-00001-of-00003.parquet").open("ab") as file:
         file.write(b"more")
     _refused(
         layout,
         HuggingFaceSite(hub.url, WHO),
         4,
-        "different train-00000-of-00003.parquet",
-        "80,012",
-        "80,016",
+        "different train-00001-of-00003.parquet",
+        "80,013",
+        "80,017",
+        "this file was not fetched",
     )
+    assert set(_raw(layout)) == {"train-00000-of-00003.parquet"}
 
 
 def test_without_a_digest_parquet_must_look_like_it(hub: StandIn, layout: Layout) -> None:
@@ -482,12 +485,31 @@ def test_a_commit_that_lacks_files_is_another_copy(hub: StandIn, layout: Layout)
     gone = "train-00001-of-00003.parquet"
     (hub.storage.folder / gone).unlink()
     kept = layout.raw_partial_dir / "huggingface.json"
-    _refused(layout, HuggingFaceSite(hub.url, WHO), 4, COMMITS[0][:12], gone, str(kept))
+    _refused(layout, HuggingFaceSite(hub.url, WHO), 4, COMMITS[0][:12], gone, "another copy with")
+    with pytest.raises(InputError) as caught:  # an earlier run chose the commit
+        _fetch(layout, HuggingFaceSite(hub.url, WHO))
+    *_, remove = parts_of(caught.value.hint)
+    subprocess.run(["bash", "-c", remove], check=True)
+    assert not kept.exists()
     assert hub.storage.asked == []
+
+
+def test_files_of_two_numberings_are_named(hub: StandIn, layout: Layout) -> None:
+    """A commit that has all files of one numbering, and more: those are what is wrong."""
+    entries = _listed(hub)
+    extra = "data/train-00000-of-00002.parquet"
+    hub.home.changes["tree"] = [*entries, {**entries[0], "path": extra}]
+    with pytest.raises(InputError) as caught:
+        _fetch(layout, HuggingFaceSite(hub.url, WHO))
+    assert caught.value.detail == (
+        "expected 5 parquet files; not expected: train-00000-of-00002.parquet"
+    )
+    assert "rm " not in caught.value.hint  # no earlier run chose the commit
 
 
 STRANGE: list[tuple[str, Any]] = [
     ("revision", b"{"),
+    ("revision", b"[" * 200_000),
     ("revision", []),
     ("revision", {"sha": "../../" + "a" * 34}),
     ("tree", "text"),
@@ -533,5 +555,5 @@ def test_a_file_put_there_by_hand_is_checked(hub: StandIn, layout: Layout) -> No
     path = layout.own_raw_dir / names[1]
     path.write_bytes(PARQUET[names[1]][:-9] + b"x" + PARQUET[names[1]][-8:])
     _refused(
-        layout, HuggingFaceSite(hub.url, WHO), 4, str(path), "not the expected archive", "SHA-256"
+        layout, HuggingFaceSite(hub.url, WHO), 4, str(path), "is not the expected file", "SHA-256"
     )

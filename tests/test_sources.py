@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import subprocess
 import sys
 from array import array
@@ -18,6 +19,7 @@ import pytest
 from made_sets import read_catalog
 from made_tars import contents, pack
 from msgspec.structs import replace
+from running import command
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines.threads import ThreadEngine
@@ -34,6 +36,7 @@ from imagenet_prep.sources.folders import Folder
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.slices import FileSlices, Reader, Row, container_class
 from imagenet_prep.sources.tars import Archive
+from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.storage.layout import Layout
 
@@ -106,6 +109,10 @@ def test_an_image_in_another_classs_folder_is_refused(
     assert str(folder / other / image.filename) in text
     assert f"expected it in {image.wnid}, found it in {other}" in text
     assert text.count("\n") == 2
+    target = folder / image.wnid
+    assert caught.value.hint == f"move every image of {image.wnid} in this folder to {target}"
+    (folder / other / image.filename).rename(target / image.filename)
+    assert len(read_catalog(folder, split, ENGINE)) == len(made_tiny.of(split))
 
 
 def _refused_by_convert(data_dir: Path) -> InputError:
@@ -204,19 +211,31 @@ def test_a_cut_archive_is_never_a_smaller_one(
         assert str(path) in caught.value.what
 
 
-def test_a_damaged_boxes_file_is_an_input_error(tiny_data_dir: Path) -> None:
+@pytest.mark.parametrize("split", facts.SPLITS)
+def test_a_damaged_boxes_file_is_an_input_error(tiny_data_dir: Path, split: str) -> None:
     """Cut within a line, the CSV of boxes is refused with path and line
-    before any shard is made.
+    before any shard is made; the command that helps keeps it and makes it again.
     """
     layout = Layout(tiny_data_dir)
-    layout.boxes_csv.write_bytes(
-        b"n01440764_1.JPEG,0.1000,0.1000,0.2000,0.2000\nn01440764_1.JPEG,0.1,0.1"
+    options = ConvertOptions(
+        allow_incomplete=True, validation_boxes=True, train_shards=1, validation_shards=1
     )
+    annotate(layout, ENGINE, validation=True)
+    boxes_csv = layout.boxes_csv if split == facts.TRAIN else layout.validation_boxes_csv
+    content = boxes_csv.read_bytes()
+    damaged = b"n01440764_1.JPEG,0.1000,0.1000,0.2000,0.2000\nn01440764_1.JPEG,0.1,0.1"
+    boxes_csv.write_bytes(damaged)
     with pytest.raises(InputError, match="is damaged at line 2") as caught:
-        convert(layout, ENGINE, ConvertOptions(allow_incomplete=True))
-    assert str(layout.boxes_csv) in caught.value.what
-    assert f"imagenet-prep annotate {tiny_data_dir}" in caught.value.hint
+        convert(layout, ENGINE, options)
+    assert str(boxes_csv) in caught.value.what
     assert not list(tiny_data_dir.glob("*-of-*"))
+    words = caught.value.hint.removeprefix("set it aside, and make it again: ")
+    move, _, annotate_again = words.partition(" && imagenet-prep ")
+    subprocess.run(["sh", "-c", move], check=True)
+    command(*shlex.split(annotate_again))
+    assert boxes_csv.read_bytes() == content
+    assert Path(f"{boxes_csv}.old").read_bytes() == damaged
+    convert(layout, ENGINE, options)
 
 
 # reading ------------------------------------------------------------------------------------------

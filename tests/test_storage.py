@@ -8,9 +8,11 @@ import fcntl
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,7 +21,9 @@ from unsynced import true_sync_file_system as sync_file_system
 
 from imagenet_prep.errors import BusyError, InputError, SpaceError, WriteError
 from imagenet_prep.escaping import rerun
-from imagenet_prep.storage.files import atomic_file, save_bytes
+from imagenet_prep.hints import parts_of
+from imagenet_prep.storage.durable import make_folder
+from imagenet_prep.storage.files import absence_of, atomic_file, save_bytes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.local import LocalStore
 from imagenet_prep.storage.lock import hold
@@ -381,8 +385,53 @@ def test_what_was_removed_gets_no_name(store: LocalStore, rests: bool, comes_bac
     assert store.list() == []
 
 
-def test_a_pipe_is_not_waited_for(store: LocalStore) -> None:
-    """What is not a plain file can't be read."""
-    os.mkfifo(store.folder / "pipe")
-    with pytest.raises(InputError, match="not a plain file"):
-        store.view("pipe")
+def _bind(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(os.fspath(path))
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, _bind], ids=["pipe", "socket"])
+def test_a_pipe_is_not_waited_for(
+    store: LocalStore, make: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is not a plain file can't be read; its storage has not gone away."""
+    monkeypatch.chdir(store.folder)  # the path of a socket must be short
+    make(Path("it"))
+    for read in (store.view, store.load):
+        with pytest.raises(InputError, match="not a plain file") as caught:
+            read("it")
+        assert caught.value.hint.startswith("expected a file, found a pipe, a socket or a device")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("file", "is a file"),
+        ("pipe", "is neither a file nor a folder"),
+        ("link", "is a broken link"),
+        ("nothing", "does not exist"),
+    ],
+)
+def test_an_absent_folder_is_called_what_it_is(tmp_path: Path, name: str, words: str) -> None:
+    """Only a path with nothing at it does not exist."""
+    (tmp_path / "file").touch()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    assert absence_of(tmp_path / name) == f"{tmp_path / name} {words}"
+
+
+@pytest.mark.parametrize("below", ["", "a", "a/b"])
+@pytest.mark.parametrize(("name", "kind"), [("file", "a file"), ("link", "a broken link")])
+def test_what_stands_where_a_folder_should_be_is_named(
+    tmp_path: Path, name: str, kind: str, below: str
+) -> None:
+    """The file or the broken link itself, with a command that moves it away; then it works."""
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(WriteError) as caught:
+        make_folder(tmp_path / name / below)
+    assert caught.value.what == f"{tmp_path / name} is {kind}"
+    *_, move = parts_of(caught.value.hint)
+    subprocess.run(["bash", "-c", move], check=True)
+    make_folder(tmp_path / name / below)
+    assert (tmp_path / name / below).is_dir()

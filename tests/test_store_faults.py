@@ -21,7 +21,14 @@ from running import prep
 
 from imagenet_prep import Layout, convert
 from imagenet_prep.demo.archives import MadeSet, make
-from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, WriteError
+from imagenet_prep.errors import (
+    AccessError,
+    InputError,
+    NetworkError,
+    PrepError,
+    UsageError,
+    WriteError,
+)
 from imagenet_prep.storage.asking import failure
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.location import Location, locate, open_store, remembering
@@ -299,6 +306,20 @@ REFUSED: list[tuple[str, Fault, Callable[[ObjectStore], Any], type[PrepError], s
     ),
     ("HEAD", (403, ""), lambda store: store.find("a"), AccessError, "s3:GetObject"),
     (
+        "HEAD",
+        (403, ""),
+        lambda store: store.find("a"),
+        AccessError,
+        "the store refuses these credentials, or they lack the right to read objects",
+    ),
+    (
+        "GET",
+        (403, "RequestTimeTooSkewed"),
+        lambda store: store.list(),
+        AccessError,
+        "this machine's clock differs",
+    ),
+    (
         "PUT",
         (400, "ExpiredToken"),
         lambda store: store.put("a", b""),
@@ -376,6 +397,51 @@ def test_other_stores_are_advised_by_their_own_names(scheme: str, right: str) ->
     assert isinstance(wrong, AccessError)
     assert ("GOOGLE" in wrong.hint, "AZURE" in wrong.hint) == (scheme == "gs", scheme == "az")
     assert right in str(lacking)
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "hint"),
+    [
+        ("AccessDenied", "or they lack the right to write objects: s3:PutObject", "AWS_PROFILE"),
+        ("InvalidAccessKeyId", "or the store refuses them", "AWS_PROFILE"),
+        ("ExpiredToken", "the credentials have expired", "renew the credentials of your profile"),
+    ],
+)
+def test_without_a_key_in_the_environment_both_causes_are_named(
+    monkeypatch: pytest.MonkeyPatch, code: str, words: str, hint: str
+) -> None:
+    """A role or a profile may give credentials: a missing right is named for them, too."""
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
+    error = failure("s3://b/a", OSError(f"status code: 403 <Code>{code}</Code>"), "write")
+    assert isinstance(error, AccessError)
+    assert words in error.detail
+    assert hint in error.hint
+
+
+def test_another_server_is_advised_by_the_variable_that_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where one names a server, it is to be checked, not to be set."""
+    lost = OSError("status code: 500")
+    for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"):
+        monkeypatch.delenv(name, raising=False)
+    assert "AWS_ENDPOINT_URL names a server other than AWS" in str(failure("s3://b/a", lost))
+    monkeypatch.setenv("AWS_ENDPOINT", "http://127.0.0.1:9")
+    assert str(failure("s3://b/a", lost)).endswith("; check AWS_ENDPOINT")
+    assert "AWS" not in str(failure("gs://b/a", lost))
+    missing = OSError("status code: 404 <Code>ContainerNotFound</Code>")
+    assert "the container az://b does not exist" in str(failure("az://b/a", missing))
+
+
+@pytest.mark.parametrize("value", ["inf", "nan", "1e300", "soon"])
+def test_a_number_of_seconds_that_is_none_is_wrong_usage(
+    monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    """It never ends as a bug in the library of object stores."""
+    monkeypatch.setenv("IMAGENET_PREP_RETRY_SECONDS", value)
+    client.cache_clear()
+    with pytest.raises(UsageError, match="expected a number of seconds"):
+        locate("s3://bucket/a").exists()
 
 
 @pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT"])

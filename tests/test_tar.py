@@ -20,8 +20,9 @@ from memory_store import MemoryStore
 
 from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import InputError
+from imagenet_prep.sources.archive_faults import TarFault
 from imagenet_prep.sources.slices import Reader
-from imagenet_prep.sources.tar_members import BLOCK, TarFault, iter_members, stream_members
+from imagenet_prep.sources.tar_members import BLOCK, iter_members, stream_members
 from imagenet_prep.sources.tars import list_tars
 from imagenet_prep.storage.location import Location
 
@@ -296,7 +297,7 @@ def test_an_extension_of_more_than_a_mebibyte_is_a_fault(kind: bytes) -> None:
     tar = header(b"zero") + extension(kind, content + b"a") + header(b"one") + END
     assert (fault(tar).offset, fault(tar).reason) == (
         BLOCK,
-        "an extension header of 1,048,577 bytes",
+        "an extension header of 1,048,577 bytes: expected at most 1,048,576",
     )
 
 

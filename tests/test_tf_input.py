@@ -102,14 +102,16 @@ def test_ranks_and_epochs_are_resumed(tf: Any, made_set: Layout) -> None:
     evaluated = [run("validation", rank=rank, world=2)[1] for rank in range(2)]
     assert sorted(evaluated[0] + evaluated[1]) == sorted(run("validation")[1])
     assert run("validation", start=2)[1] == run("validation")[1][8:]
-    for wrong in (
-        {"rank": 2, "world": 2},
-        {"world": 99},
-        {"start": 1},
-        {"epoch": 1, "seed": None},
-        {"start": -1},
+    for wrong, expected in (
+        ({"rank": 2, "world": 2}, "the rank from 0 up and below the world"),
+        ({"world": 99}, "expected rank and world"),
+        ({"rank": 0, "world": 99}, "expected a world of at most"),
+        ({"start": 1}, "expected a seed, and an epoch from 0"),
+        ({"epoch": 1, "seed": None}, "expected a seed, and an epoch from 0"),
+        ({"epoch": -1}, "expected a seed, and an epoch from 0"),
+        ({"start": -1}, "start from 0"),
     ):
-        with pytest.raises(UsageError, match=r"^dataset\("):
+        with pytest.raises(UsageError, match=rf"^dataset\(.*\n.*{expected}"):
             run(**wrong)
 
 

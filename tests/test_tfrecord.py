@@ -150,7 +150,9 @@ def test_every_cut_is_found() -> None:
         left = length - index.offsets[record]
         announced = f"{len(SMALL[record])} bytes of data and 4 of CRC announced, {left - 12} left"
         assert caught.value.reason == (
-            announced if left >= 12 else f"the file ends {left} bytes into a 12-byte header"
+            announced
+            if left >= 12
+            else f"the file ends {left} byte{'s' * (left > 1)} into a 12-byte header"
         )
 
 

@@ -291,7 +291,7 @@ def test_a_state_of_other_settings_is_refused(torch: Any, numbered: Path) -> Non
     for change in ({"seed": 1}, {"window": 3}, {"shuffle": False}, {"drop_last": False}):
         with pytest.raises(UsageError, match=r"state .*Loader"):
             loader(numbered, **change).load_state_dict(state)
-    with pytest.raises(UsageError, match="with records None"):
+    with pytest.raises(UsageError, match="the state has no 'records'"):
         loader(numbered).load_state_dict({})
 
 
@@ -299,9 +299,19 @@ def test_fewer_records_than_a_batch_are_refused(torch: Any, numbered: Path) -> N
     """A loop over no batch would end at once, and say nothing."""
     count = len(imagenet_prep.open(numbered, "train"))
     for size, settings in ((count + 1, {}), (count // 2 + 1, {"rank": 1, "world": 2})):
-        with pytest.raises(UsageError, match=f"no batch of {size}"):
+        with pytest.raises(UsageError, match=f"no batch of {size}") as caught:
             loader(numbered, batch_size=size, **settings)
+        assert caught.value.hint == "give Loader drop_last=False, or a smaller batch_size"
         assert len(loader(numbered, batch_size=size, drop_last=False, **settings)) == 1
+
+
+def test_fewer_records_than_ranks_are_refused(torch: Any, numbered: Path) -> None:
+    """No batch size helps then, and the error names none."""
+    ranks = {"rank": 0, "world": len(imagenet_prep.open(numbered, "train")) + 1}
+    with pytest.raises(UsageError, match="no batch of 1") as caught:
+        loader(numbered, batch_size=1, **ranks)
+    assert caught.value.hint == "give Loader drop_last=False"
+    assert len(loader(numbered, batch_size=1, drop_last=False, **ranks)) == 1
 
 
 @pytest.mark.parametrize(
@@ -367,6 +377,18 @@ def test_images_of_different_sizes_need_a_transform(torch: Any, tmp_path: Path) 
         next(iter(Loader(dataset, 2, num_workers=1)))
     assert "transform" in str(caught.value)
     assert len(next(iter(Loader(dataset, 2, num_workers=1, collate_fn=list)))) == 2
+
+
+def test_images_of_many_sizes_are_not_said_to_have_three(torch: Any) -> None:
+    """The error shows the first sizes, and that there are others; no class is named that the user
+    does not have.
+    """
+    from imagenet_prep.torch import Loader
+
+    images = [torch.zeros(3, 8, width) for width in range(5)]
+    with pytest.raises(UsageError, match=r"3 x 8 x 0, 3 x 8 x 1, 3 x 8 x 2, \.\.\.\n") as caught:
+        next(iter(Loader([*images], 5)))
+    assert caught.value.hint.startswith("make them one size by a transform of the data set")
 
 
 # any data set, any order --------------------------------------------------------------------------
@@ -447,7 +469,7 @@ def test_samplers_that_can_not_be_resumed_are_refused(torch: Any, numbered: Path
         def __iter__(self) -> Any:
             return iter([1, 2])
 
-    with pytest.raises(UsageError, match=r"2 numbers.* 5"):
+    with pytest.raises(UsageError, match=r"2 numbers.* 5\nexpected as many numbers"):
         labels(Loader(dataset, 4, sampler=Shorter(range(5))))
     for gives in ([1.5, 2.0], ["a"], samplers.BatchSampler([1, 2], 2, drop_last=False)):
         with pytest.raises(UsageError, match=r"^the sampler gave .*\nexpected whole numbers"):

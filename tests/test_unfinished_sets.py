@@ -17,7 +17,7 @@ from running import command
 import imagenet_prep
 from imagenet_prep import Layout, convert, export
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.recipes.recipe_set import RecipeSet
 
 pytestmark = pytest.mark.once
@@ -101,7 +101,7 @@ STATES: list[tuple[Callable[[Layout], None], str, str]] = [
         "train-grown2-00000-of-00001 is not a shard of its manifest",
         "imagenet-prep verify",
     ),
-    (damage_manifest, "has changed since it was written|but not its manifest", "convert again"),
+    (damage_manifest, "manifest.json has changed since it was written", "convert again"),
 ]
 
 
@@ -197,18 +197,35 @@ def test_another_makers_set_is_read(tmp_path: Path, sound: Layout) -> None:
         assert records == len(expected)
 
 
-def test_a_lost_state_of_one_of_two_sets_is_named(tmp_path: Path) -> None:
-    """Shards whose set has lost its state are not left out of an export without a word."""
+def make_two_sets(folder: Path) -> None:
+    """The sets "day" and "night", in folder/out."""
     for name in ("day", "night"):
         images = [f"{kind}/{name}-{number}.jpg" for kind in ("cat", "dog") for number in range(3)]
-        write_files(tmp_path / name, **{image: picture(image) for image in images})
-        recipe = tmp_path / f"{name}.yaml"
+        write_files(folder / name, **{image: picture(image) for image in images})
+        recipe = folder / f"{name}.yaml"
         recipe.write_text(f"source: {{folders: {name}}}\noutput_file_prefix: {name}\nshards: 2\n")
-        convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(recipe))
+        convert(Layout(folder / "out"), ENGINE, dataset=RecipeSet.read(recipe))
+
+
+def test_a_lost_state_of_one_of_two_sets_is_named(tmp_path: Path) -> None:
+    """Shards whose set has lost its state are not left out of an export without a word."""
+    make_two_sets(tmp_path)
     shutil.rmtree(tmp_path / "out" / "imagenet-prep" / "sets" / "night")
     refused = command("export", "webdataset", tmp_path / "out", tmp_path / "tars", status=4)
     assert "2 shards belong to none of its sets, night-00000-of-00002 first" in refused.stderr
     assert not (tmp_path / "tars").exists()
+
+
+@pytest.mark.tensorflow
+def test_feature_spec_of_one_of_two_sets(tmp_path: Path) -> None:
+    """The error names the argument that chooses, which is not that of Layout."""
+    from imagenet_prep.tensorflow import feature_spec
+
+    make_two_sets(tmp_path)
+    with pytest.raises(UsageError, match="several sets: day, night") as caught:
+        feature_spec(tmp_path / "out")
+    assert caught.value.hint == "give feature_spec the argument split"
+    assert feature_spec(tmp_path / "out", split="night").keys() > {"image/encoded"}
 
 
 @pytest.mark.tensorflow

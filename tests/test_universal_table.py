@@ -506,12 +506,17 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
             "no column names the images expected file_name, got name, label",
         ),
         ("file_name,label\n,a\n", "t.csv, line 2: no file_name"),
+        (
+            "file_name,label\n1.jpg,a\n",
+            "bring back what is missing, or take those rows out; relative paths start at {}",
+        ),
         ("file_name,label\n", "t.csv has no row"),
         ("", "t.csv"),
         (
             "file_name,xmin,ymin\nthere.jpg,1,1\n",
             "columns xmin, ymin alone expected all of xmin, ymin, xmax, ymax",
         ),
+        ("file_name,xmax\nthere.jpg,1\n", "column xmax alone expected"),
         ("file_name,xmin,ymin,xmax,ymax\nthere.jpg,1,1,2,2\n", "boxes without a class"),
         (
             "file_name,xmin,ymin,xmax,ymax,class\nthere.jpg,1,1,2,,a\n",
@@ -526,6 +531,10 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
             "t.csv, line 2: a box from 0.1, 0.1, 0.2, 0.5",
         ),
         (
+            "file_name,xmin,ymin,xmax,ymax,class\nthere.jpg,.1,.1,.2,.5,a\nother.jpg,.1,.1,.9,1,a\n",
+            "and no box has a corner at 2 or more",
+        ),
+        (
             "file_name,xmin,ymin,xmax,ymax,class,width,height\nthere.jpg,1,1,9,9,a,20,20\n",
             "t.csv, line 2: a size of 20 x 20 expected 16 x 16, as the image has",
         ),
@@ -533,8 +542,34 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
             "file_name,xmin,ymin,xmax,ymax,class,label\nthere.jpg,1,1,9,9,a,x\nthere.jpg,1,1,9,9,a,y\n",
             "t.csv, line 3: label is 'y', and 'x' in {}/t.csv, line 2",
         ),
+        (
+            "file_name,xmin,ymin,xmax,ymax,class,width,height\nthere.jpg,1,1,9,9,a,16,16\n"
+            "there.jpg,1,1,9,9,a,16,17\n",
+            "t.csv, line 3: size is 16 x 17, and 16 x 16 in {}/t.csv, line 2",
+        ),
+        (
+            'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]], ""categories"": [1, 2]}"\n',
+            "t.csv, line 2: 1 box and 2 classes",
+        ),
+        (
+            'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]], ""categories"": 1}"\n',
+            "t.csv, line 2: objects: categories is '1' (int)",
+        ),
+        (
+            'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]], ""categories"": [null]}"\n',
+            "t.csv, line 2: the class of a box is null",
+        ),
+        (
+            'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]], ""categories"": [""""]}"\n',
+            "the class of a box is '' (str) expected a text that is not empty",
+        ),
+        (
+            'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]], '
+            '""categories"": [4611686018427387904]}"\n',
+            "the class of a box is 4611686018427387904 expected 0 to 2**62 - 1",
+        ),
         ("file_name,objects\nthere.jpg,[1]\n", "t.csv, line 2: an object is '1' (int)"),
-        ("file_name,objects\nthere.jpg,{\n", "t.csv, line 2: objects is not JSON"),
+        ("file_name,objects\nthere.jpg,{\n", "t.csv, line 2: objects: not JSON"),
         (
             'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3]], ""categories"": [1]}"\n',
             "a bbox of '[1, 2, 3]' (list)",
@@ -544,9 +579,15 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
             "objects has bbox expected {{bbox: [[x, y, width, height], ...], categories: [...]}}",
         ),
         ("file_name,split\nthere.jpg,a/b\n", "the split 'a/b' can't be the name of shards"),
+        ("file_name,split\nthere.jpg,.a\n", "the first a letter, a digit or _"),
         ("file_name,split\nthere.jpg,train\nother.jpg,\n", "t.csv, line 3: other.jpg has no split"),
         ("file_name,mask\nthere.jpg,m.png\n", "t.csv, line 2: the mask {}/m.png is not there"),
         ("file_name,mask\nthere.jpg,there.jpg\n", "the mask there.jpg is not a PNG"),
+        ("file_name,mask\nthere.jpg,folder\n", "the mask {}/folder is not a file"),
+        (
+            "file_name,mask\nthere.jpg,m.png\nother.jpg,\n",
+            "other.jpg has no mask expected one in every row: 1 image has one",
+        ),
         (
             "file_name,mask\nthere.jpg,../m.png\n",
             "m.png is outside of the data expected a path below {}",
@@ -567,6 +608,7 @@ def test_a_row_that_cannot_be_is_refused_with_its_line(
     for name in ("there.jpg", "other.jpg"):
         save(tmp_path / name, picture(name))
     save(tmp_path / "there.txt", b"words")
+    (tmp_path / "folder").mkdir()
     save(tmp_path / "images.tar", pack({"y.jpg": picture("y.jpg")}))
     save(tmp_path / "t.csv", content.encode())
     assert said.format(tmp_path) in refusal(tmp_path, "source: {table: t.csv}\n")
@@ -598,6 +640,7 @@ def test_a_row_that_cannot_be_is_refused_with_its_line(
             "t.csv, line 2: split is 'test', and 'train' in",
         ),
         ("source: {table: images.parquet}\n", "images.parquet holds images"),
+        ("source: {table: images.parquet}\n", "write `parquet` in place of `table`"),
     ],
 )
 def test_a_recipe_that_cannot_be_is_refused(tmp_path: Path, recipe: str, said: str) -> None:

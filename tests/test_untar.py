@@ -183,7 +183,7 @@ def test_damage_is_named_by_archive_and_byte(layout: Layout) -> None:
     archive.write_bytes(content[:-10240])
     assert "damaged at byte" in refused(layout).what
     archive.write_bytes(b"")
-    assert "damaged at byte 0" in refused(layout).what
+    assert refused(layout).what == f"{archive} is empty"
     assert not layout.images_dir(TRAIN).exists()
 
 
@@ -216,11 +216,17 @@ def test_a_missing_archive_is_said(tiny_data_dir: Path) -> None:
     """
     layout = Layout(tiny_data_dir)
     layout.archive_path(ARCHIVES[VALIDATION]).unlink()
+    in_its_place = layout.archive_path(ARCHIVES[VALIDATION])
+    in_its_place.mkdir()  # something of that name exists
     progress = Silent()
     assert [split.split for split in untar(layout, ThreadEngine(1), progress=progress).splits] == [
         TRAIN
     ]
-    assert "ILSVRC2012_img_val.tar" in progress.notes[0]
+    assert progress.notes[0] == (
+        f"validation: skipped, because {layout.raw_dir} has no file ILSVRC2012_img_val.tar, "
+        "and no other archive of its images"
+    )
+    in_its_place.rmdir()
     layout.archive_path(ARCHIVES[TRAIN]).unlink()
     assert refused(layout).hint == f"imagenet-prep download {tiny_data_dir}"
 
@@ -356,6 +362,25 @@ def test_a_folder_in_the_way_of_a_copy_in_order_stops_no_other(
     assert images(layout) == expected(made_tiny)
 
 
+def test_a_copy_in_order_that_fails_is_not_called_done(
+    tmp_path: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both splits of parquet files stop at a fault: of neither are all other classes done."""
+
+    def fail(*_: Any) -> Iterator[int]:
+        raise InputError("damaged")
+        yield 0
+
+    monkeypatch.setattr(untar_module, "write_rows", fail)
+    layout = Layout(tmp_path)
+    write_hugging_face(layout.own_raw_dir, made_tiny)
+    progress = Silent()
+    with pytest.raises(InputError, match="damaged"):
+        untar(layout, ThreadEngine(1), progress=progress)
+    assert progress.notes[-1] == "2 failures, the first one as follows; finished classes are kept"
+    assert images(layout) == {}
+
+
 def test_an_archive_that_changes_under_the_work_is_noticed(
     layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -401,7 +426,7 @@ def test_a_sync_that_fails_is_an_error(
     assert images(layout) == expected(made_tiny)
 
 
-@pytest.mark.parametrize("said", ["can't be read", "is damaged at byte 0"])
+@pytest.mark.parametrize("said", ["can't be read", "is not a tar, or is damaged at byte 0"])
 def test_an_archive_that_cannot_be_read_is_named(
     said: str, layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ and a sound set is found sound.
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -174,7 +175,7 @@ NO_IDX, NO_LIST = (rf"its index file .*\.{end} is missing" for end in ("idx", "l
 @pytest.mark.parametrize(
     ("harm", "kind", "said"),
     [
-        (lambda layout, path: path.unlink(), K.MISSING_SHARD, "it is missing: 38 images in "),
+        (lambda layout, path: path.unlink(), K.MISSING_SHARD, "it is missing: 38 records in "),
         (lambda layout, path: layout.index_paths(SHARD)[0].unlink(), K.BAD_INDEX, NO_IDX),
         (lambda layout, path: layout.index_paths(SHARD)[1].unlink(), K.BAD_INDEX, NO_LIST),
     ],
@@ -461,7 +462,7 @@ def put_box(*corners: float) -> Callable[[dict[str, Feature]], object]:
         (
             put("image/height", Int64List((17,))),
             K.SIZE_MISMATCH,
-            "image/height of a JPEG: expected 16, got 17",
+            "image/height: expected 16, as in its JPEG, got 17",
         ),
         (put("image/encoded", BytesList((b"\x89PNG\r\n\x1a\n",))), K.BAD_IMAGE, "not a JPEG"),
         (lambda f: f.update(FOUR), K.BAD_BOX, "differ in length: [1, 1, 1, 1, 0]"),
@@ -564,6 +565,31 @@ def test_compressed_records(records: list[bytes], junk: bytes, data: st.DataObje
         list(compressed.iter_records(memoryview(content[:cut] + junk), "zlib"))
 
 
+@pytest.mark.parametrize("junk", [b"x", b"\0", b"<html>no such file</html>"])
+@pytest.mark.parametrize("compression", ["gzip", "zlib"])
+def test_bytes_after_a_compressed_stream(compression: str, junk: bytes) -> None:
+    """The stream is whole: it is not said to be damaged or cut short, as other bytes follow it."""
+    deflate = {"gzip": gzip.compress, "zlib": zlib.compress}[compression]
+    content = deflate(framed(b"one")) + deflate(framed(b"two"))
+    found = compressed.iter_records(memoryview(content + junk), compression)
+    assert [bytes(next(found).data) for _ in range(2)] == [b"one", b"two"]
+    with pytest.raises(compressed.CompressionError) as caught:
+        next(found)
+    assert caught.value.reason == (
+        f"bytes follow the end of the {compression} stream that are no whole one"
+    )
+    with pytest.raises(tfrecord.TruncatedError, match=f"the {compression} stream is cut short"):
+        list(compressed.iter_records(memoryview(content[:-1]), compression))
+
+
+def test_content_that_ends_in_a_header() -> None:
+    """The compressed file is whole: its content ends there."""
+    content = zlib.compress(framed(b"one") + b"x")
+    with pytest.raises(tfrecord.TruncatedError) as caught:
+        list(compressed.iter_records(memoryview(content), "zlib"))
+    assert caught.value.reason == "the content ends 1 byte into a 12-byte header"
+
+
 # other tools --------------------------------------------------------------------------------------
 
 
@@ -582,6 +608,10 @@ def test_foreign_set_written_by_tensorflow(tmp_path: Path, sound: Layout, tf: An
         (kind, split) for kind in (K.MISSING_IMAGE, K.MISSING_CLASS) for split in facts.SPLITS
     ]
     assert verdict.problems[0].detail == "1,281,019 of 1,281,167 images are missing"
+    assert verdict.problems[0].remedy == (
+        "make the set again from all images; "
+        "for a part of the set, run verify with --allow-incomplete"
+    )
     assert verdict.problems[1].detail.startswith(
         "49,960 of 50,000 images are missing: ILSVRC2012_val_0000"
     )

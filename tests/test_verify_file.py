@@ -106,7 +106,7 @@ def test_a_page_is_about_one_file(tmp_path: Path) -> None:
         "The records of things.tfrecord are intact. Nothing tells how many there should be.",
         "every record and every image's header were checked",
         "n float, optional 9 1 0 to 4",
-        "unknown: there is no manifest",
+        "unknown: there is no sound manifest",
         "imagenet-prep report things.tfrecord --near-duplicates",
     ):
         assert text in words

@@ -267,8 +267,8 @@ def test_a_zip_that_was_cut_is_refused_wherever() -> None:
         # nothing
         (make_zip(TWO, before=b"#!/x"), "4 bytes precede"),
         (b"#!/x" + zip_64(make_zip(TWO)), "not where this points"),
-        (make_zip(TWO) + b"more", "it was truncated, or other bytes follow"),
-        (make_zip(TWO)[:2000], "it was truncated, or other bytes follow"),
+        (make_zip(TWO) + b"more", "it was truncated, its end is damaged, or other bytes follow"),
+        (make_zip(TWO)[:2000], "it was truncated, its end is damaged, or other bytes follow"),
         (b"", "not a zip"),
         (b"<html>" * 100, "not a zip"),
     ],
@@ -356,7 +356,9 @@ def test_a_damaged_zip_is_one_error(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-30])
     with (
         FileSlices(path) as view,
-        pytest.raises(InputError, match="is cut, or followed by other bytes") as caught,
+        pytest.raises(
+            InputError, match="is cut, damaged at its end, or followed by other bytes"
+        ) as caught,
     ):
         list(walk_zip(view))
     assert str(path) in caught.value.what

@@ -11,12 +11,13 @@ from msgspec.structs import replace
 
 from imagenet_prep.checks.examiner import LIMIT
 from imagenet_prep.checks.shard_check import ShardReport
+from imagenet_prep.errors import PrepError, in_a_line
 from imagenet_prep.escaping import mention
 from imagenet_prep.hints import Hint
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.layout import split_of
-from imagenet_prep.text import number_of
+from imagenet_prep.text import listed, number_of
 
 MANY = 50
 """More problems of one kind, in more shards, are grouped:
@@ -74,7 +75,21 @@ def check_totals(
 
 
 def _totals_text(records: int, classes: int, boxes: int) -> str:
-    return f"{records} records, {classes} classes, {boxes} boxes"
+    counts = (
+        number_of(records, "record"),
+        number_of(classes, "class", "classes"),
+        number_of(boxes, "box", "boxes"),
+    )
+    return ", ".join(counts)
+
+
+def failed_check(name: str, error: Exception) -> Problem:
+    """The finding for a shard whose check failed; the hint of the error is its remedy."""
+    if not isinstance(error, PrepError):
+        return Problem(ProblemKind.UNREADABLE, name, str(error), "verify again")
+    detail = in_a_line(PrepError(error.what, error.detail))
+    remedy = Hint(error.hint, ", then verify again") if error.hint else "verify again"
+    return Problem(ProblemKind.UNREADABLE, name, detail, remedy)
 
 
 def group(problems: Sequence[Problem]) -> list[Problem]:
@@ -95,11 +110,16 @@ def group(problems: Sequence[Problem]) -> list[Problem]:
 def _count_problems(kind: ProblemKind, problems: Sequence[Problem]) -> Problem:
     """One problem for several of a kind."""
     count = sum(problem.count for problem in problems)
-    shards = len({problem.subject for problem in problems})
-    detail = f"and {count:,} more of this kind in {number_of(shards, 'shard')}"
-    last_problem = problems[-1]
-    split = last_problem.subject.partition("-")[0]
-    return Problem(kind, split, detail, last_problem.remedy, count=count)
+    subjects = dict.fromkeys(problem.subject for problem in problems)
+    noun = "file" if kind is ProblemKind.STRAY_FILE else "shard"
+    detail = f"and {count:,} more of this kind in {number_of(len(subjects), noun)}"
+    splits = dict.fromkeys(map(_split_in, subjects))
+    return Problem(kind, listed(splits), detail, problems[-1].remedy, count=count)
+
+
+def _split_in(subject: str) -> str:
+    """The split that a shard belongs to, or that the name of another file starts with."""
+    return split_of(subject) or subject.partition("-")[0]
 
 
 # the set as one value -----------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from imagenet_prep.model import ProblemKind
+from imagenet_prep.text import number_of
 
 R = TypeVar("R", bound=Hashable)
 
@@ -77,16 +78,17 @@ def _wide_departure(written: list[R], read: list[R], start: int) -> Departure:
         words = "from here on the records are in another order"
         return Departure(ProblemKind.SWAPPED_RECORDS, start, words)
     if 2 * lost.total() > len(written):
+        records = number_of(len(written), "record is", "records are")
         words = (
-            f"{lost.total():,} of {len(written):,} records are not those written: "
-            "a shard of another conversion"
+            f"{lost.total():,} of {records} not as written: perhaps a shard of another conversion"
         )
         return Departure(ProblemKind.OTHER_CONVERSION, start, words)
     lost_numbers = tuple(number for number, record in enumerate(written) if record in lost)
     if read == [record for record in written if record not in lost]:
-        words = f"{len(lost_numbers)} records are missing, this one first"
+        missing = number_of(len(lost_numbers), "record is", "records are")
+        words = f"{missing} missing, this one first"
         return Departure(ProblemKind.MISSING_RECORD, start, words, lost_numbers)
-    words = (
-        f"from here on {lost.total():,} records are missing and {added.total():,} were not written"
-    )
+    missing = number_of(lost.total(), "record is", "records are")
+    others = number_of(added.total(), "was", "were")
+    words = f"from here on {missing} missing and {others} not written"
     return Departure(ProblemKind.WRONG_CONTENT, start, words, lost_numbers)

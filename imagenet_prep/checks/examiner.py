@@ -279,7 +279,8 @@ def _check_mask(
         yield Finding(ProblemKind.BAD_IMAGE, f"{mask_words}: {error}")
         return
     if None not in size and size != header[:2]:
-        detail = f"size of {mask_words}: expected {size}, got {header[:2]}"
+        expected, got = (f"{width} x {height}" for width, height in (size, header[:2]))
+        detail = f"size of {mask_words}: expected {expected} pixels, got {got}"
         yield Finding(ProblemKind.SIZE_MISMATCH, detail)
 
 
@@ -326,7 +327,7 @@ def _check_edges(columns: Mapping[str, Sequence[Any]]) -> Iterator[Finding]:
         for edges in zip(lower, upper, strict=False):
             if not 0 <= edges[0] <= edges[1] <= 1:
                 expected = f"expected 0 <= {low} <= {high} <= 1"
-                detail = f"{low}, {high} of a box: {expected}, got {edges}"
+                detail = f"{low}, {high} of a box: {expected}, got {edges[0]}, {edges[1]}"
                 yield Finding(ProblemKind.BAD_BOX, detail)
 
 
@@ -342,11 +343,20 @@ def _check_box_classes(
         is_unknown_label = labels and label not in classes
         is_unknown_text = texts and text not in names
         if is_unknown_label or is_unknown_text:
-            detail = f"a box has label {label} and class {text}, which the set doesn't have"
-            yield Finding(ProblemKind.BAD_BOX, detail)
+            yield Finding(ProblemKind.BAD_BOX, _unknown_class(label, text))
         elif labels and texts and text != classes[label]:
             detail = f"a box of label {label}: expected {classes[label]}, got {text}"
             yield Finding(ProblemKind.BAD_BOX, detail)
+
+
+def _unknown_class(label: int | None, text: str | None) -> str:
+    """The finding of a box that is of no class of the set; None: the record lacks that feature."""
+    parts = []
+    if label is not None:
+        parts.append(f"label {label}")
+    if text is not None:
+        parts.append(f"class {text}")
+    return f"a box has {' and '.join(parts)}: the set has no such class"
 
 
 def check_jpeg(
@@ -390,5 +400,5 @@ def _compare_sides(
         return
     for (name, got), expected in zip(stated.items(), sides, strict=True):
         if got not in (None, expected):
-            detail = f"{name} of a {image_format}: expected {expected}, got {got}"
+            detail = f"{name}: expected {expected}, as in its {image_format}, got {got}"
             yield Finding(ProblemKind.SIZE_MISMATCH, detail, str(expected), str(got))

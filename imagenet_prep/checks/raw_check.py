@@ -129,9 +129,7 @@ class ImageCheck(Struct, frozen=True):
         checksums = np.zeros(len(task.catalog), np.uint32)
         for row, (item, data) in enumerate(self._images(task.catalog)):
             if isinstance(data, InputError):
-                reason = in_a_line(data)
-                problem = Problem(ProblemKind.UNREADABLE, item.filename, reason, data.hint)
-                problems.append(problem)
+                problems.append(_unreadable(item.filename, data))
                 continue
             checksums[row] = crc32c(data)
             try:
@@ -223,7 +221,13 @@ def _unread(task: ImageTask, error: InputError) -> Problem:
     """The problem of a task that failed as a whole: the file broke off while it was read."""
     images = len(task.catalog)
     file_name = task.catalog.container(0).path.name
-    return Problem(ProblemKind.UNREADABLE, file_name, in_a_line(error), count=images)
+    return replace(_unreadable(file_name, error), count=images)
+
+
+def _unreadable(subject: str, error: InputError) -> Problem:
+    """The problem of a file that can't be read; the hint of the error is its remedy."""
+    reason = in_a_line(InputError(error.what, error.detail))
+    return Problem(ProblemKind.UNREADABLE, subject, reason, error.hint)
 
 
 def _add(findings: ImageFindings, report: ImageReport) -> None:

@@ -131,7 +131,7 @@ def check_names(inventory: Inventory) -> list[Problem]:
 def _missing(name: str, inventory: Inventory) -> Problem:
     info = inventory.infos.get(name)
     if info is not None:
-        content = f"{info.records:,} images in {info.size:,} bytes"
+        content = f"{number_of(info.records, 'record')} in {info.size:,} bytes"
         remedy = remedy_own(inventory.state) if inventory.state.covers_plan else RESUME
     elif inventory.is_unfinished or inventory.infos:
         content, remedy = "it has not been made yet", RESUME
@@ -158,18 +158,21 @@ def _stray(name: str, twin: str | None, inventory: Inventory) -> Problem:
 
 def _orphans(state: SetState) -> list[Problem]:
     """A problem if the folder has sets with prefixes, and shards that belong to none of them:
-    a state is lost.
+    their state may be lost.
     """
     if not state.orphans or not state.has_prefixes:
         return []
     splits = listed(dict.fromkeys(split_of(name) for name in state.orphans))
+    verb = "belongs" if len(state.orphans) == 1 else "belong"
     count = number_of(len(state.orphans), "shard")
     return [
         Problem(
             ProblemKind.STRAY_FILE,
             state.orphans[0],
-            f"{count} of {splits} belong to no set of this folder: the state of their set is lost",
-            "put back its folder below imagenet-prep/sets, or run its convert again",
+            f"{count} of {splits} {verb} to no set of this folder: the state of that set is lost, "
+            "or another program made it",
+            "put back the folder of that set below imagenet-prep/sets, run its convert again, "
+            "or move its shards away",
             count=len(state.orphans),
         )
     ]

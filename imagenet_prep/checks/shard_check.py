@@ -21,6 +21,7 @@ from imagenet_prep.state.indexes import read_index, read_written
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.compression import Compression, CompressionError
 from imagenet_prep.tfrecord.framing import OVERHEAD, Framed, FramingError, Index, LengthError, View
 
@@ -247,9 +248,8 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
         has_recorded_size = (record_count, size) == (info.records, info.size)
         if ProblemKind.BAD_CRC in reading.findings and has_recorded_size:
             return  # the reported damage explains it
-        counts = (
-            f"expected {info.records} records in {info.size} bytes, got {record_count} in {size}"
-        )
+        records = number_of(info.records, "record")
+        counts = f"expected {records} in {info.size} bytes, got {record_count:,} in {size}"
         written = read_written(self.layout, info)
         first_departure: Departure | None = None
         if written is not None:

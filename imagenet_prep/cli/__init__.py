@@ -113,7 +113,8 @@ def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
 def cli() -> None:
     """ImageNet (ILSVRC2012) as TFRecord shards: download, untar, annotate, convert, verify.
 
-    You can run each command alone, stop it at any moment, and run it again: it resumes.
+    You can run each command alone and stop it at any moment. When you run it again, it resumes or
+    starts over.
 
     \b
     Try it without an account:   imagenet-prep demo demo-data
@@ -223,7 +224,9 @@ def _stopped(status: int) -> CommandOutcome:
     word = "interrupted" if status == INTERRUPTED else "terminated"
     message = f"{word}; everything finished so far is kept. To resume:"
     if STARTS_OVER.intersection(sys.argv[1:2]):
-        message = f"{word}; nothing was changed. To start again:"
+        message = f"{word}; no image and no shard was changed. To start again:"
+    elif conversation().leaves_nothing:
+        message = f"{word}; its temporary folder was removed. To start again:"
     with contextlib.suppress(ReaderGoneError):  # Ctrl-C stops the whole pipeline
         say("", message, Hint("  ", rerun()), error=True)
     hint = Hint(message.partition("; ")[2], " ", rerun())

@@ -24,6 +24,7 @@ class Conversation:
         log: the open file of --log-file.
         started: a monotonic time.
         is_concluded: whether its outcome was written, or couldn't be.
+        leaves_nothing: whether it works in a temporary folder, which it removes.
     """
 
     def __init__(self) -> None:
@@ -34,6 +35,7 @@ class Conversation:
         self.log: Log | None = None
         self.started = time.monotonic()
         self.is_concluded = False
+        self.leaves_nothing = False
 
     @property
     def has_json_output(self) -> bool:

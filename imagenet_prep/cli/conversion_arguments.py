@@ -63,12 +63,12 @@ def _read_recipe_job(
         if output != layout.output_dir:
             layout = replace(layout, output=output)
             progress.note(
-                f"the shards are in {output}: pass that folder to verify, status, repair and report"
+                f"the shards go to {output}: pass that folder to verify, status, repair and report"
             )
         if options.consume:
             raise UsageError(
                 f"--consume with --config {recipe}",
-                "expected ImageNet, whose digests are known",
+                "expected the archives of ImageNet, whose checksums are known",
             )
     settings: dict[str, Any] = {"overwrite": options.overwrite, "consume": options.consume}
     call = click.get_current_context()

@@ -47,7 +47,8 @@ def site_of(params: Mapping[str, Any], keys: Sequence[str] = facts.DEFAULT_ARCHI
         return None
     _refuse_options_of_imagenet(params)
     splits = _splits_of_site(source, keys)
-    from imagenet_prep.fetch.providers import HuggingFaceSite, KaggleSite, find_login, find_token
+    from imagenet_prep.fetch.providers import HuggingFaceSite, KaggleSite
+    from imagenet_prep.fetch.site_logins import find_login, find_token
 
     address = {}
     if params["base_url"]:

@@ -72,11 +72,15 @@ def why_not_log(path: Path) -> str:
 
     A file that holds something else, such as a shard, is never appended to.
     """
+    from imagenet_prep.cli.place_checks import folder_fault  # late: --help loads click alone
+
     try:
-        if not path.parent.is_dir():
-            return f"the folder {path.parent} does not exist"
+        if fault := folder_fault(path.parent):
+            return fault
         if not os.path.lexists(path):
             return ""
+        if not path.exists():
+            return "it is a broken link"
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
             return "it is a folder"

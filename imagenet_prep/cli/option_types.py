@@ -9,7 +9,9 @@ from typing import Any
 import click
 
 from imagenet_prep.cli.log_file import Log, why_not_log
+from imagenet_prep.cli.place_checks import folder_fault
 from imagenet_prep.cli.terminal import complain
+from imagenet_prep.storage.files import IN_WORDS, kind_of
 from imagenet_prep.storage.layout import STATE_NAME
 from imagenet_prep.storage.location import locate, refuse_url, scheme_of
 from imagenet_prep.storage.refusals import STORAGE_FAULTS
@@ -83,25 +85,34 @@ class NewFile(LocalPath):
 def _fault(path: Path, beginning: bytes | None) -> str:
     """Why a file can't or must not be written at ``path``; empty if it can."""
     try:
-        if not path.parent.is_dir():
-            return f"the folder {path.parent} does not exist"
+        if fault := folder_fault(path.parent):
+            return fault
         if path.is_dir():
             return "it is a folder"
         if not os.access(path.parent, os.W_OK | os.X_OK):
             return f"no permission to write in the folder {path.parent}"
-        if beginning is not None and os.path.lexists(path) and not _starts_with(path, beginning):
-            return "it exists and holds something else; expected a new file"
+        if beginning is not None and os.path.lexists(path):
+            return _fault_of_existing(path, beginning)
         return ""
     except OSError as error:
         return error.strerror or str(error)
 
 
-def _starts_with(path: Path, beginning: bytes) -> bool:
-    """Whether ``path`` is a plain file with these first bytes, and no state of this program."""
-    if not path.is_file() or _is_state(path):
-        return False
+def _fault_of_existing(path: Path, beginning: bytes) -> str:
+    """Why an existing file must not be replaced: it is not plain, belongs to a set, or has other
+    first bytes; empty if it may be.
+    """
+    kind = kind_of(path)
+    if kind != "file":
+        return f"it is {IN_WORDS[kind]}; expected a new file"
+    if _is_state(path):
+        return "it belongs to a set of shards; expected a new file"
     with path.open("rb") as file:
-        return file.read(len(beginning)) == beginning
+        head = file.read(len(beginning))
+    if head == beginning:
+        return ""
+    content = "holds something else" if head else "is empty"
+    return f"it exists and {content}; expected a new file"
 
 
 def _is_state(path: Path) -> bool:

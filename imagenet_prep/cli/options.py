@@ -32,7 +32,7 @@ _raw_folder = PathOrUrl(path_type=Path, file_okay=False, exists=True)
 _depths = OneOf(["quick", "full", "decode"])
 
 any_place = PathOrUrl(path_type=Path)
-existing = LocalPath(path_type=Path, exists=True)
+local_place = LocalPath(path_type=Path)
 existing_file = LocalPath(path_type=Path, exists=True, dir_okay=False)
 
 data_dir = click.argument("data_dir", type=_folder)
@@ -47,6 +47,9 @@ raw = click.option(
     help="Raw input, instead of DATA_DIR/raw-data; never written to.",
 )
 output = click.option("--output", type=_folder, help="Write the shards here.  [default: DATA_DIR]")
+set_folder = click.option(
+    "--output", type=_folder, help="The folder of the shards.  [default: DATA_DIR]"
+)
 dry_run = click.option(
     "--dry-run", is_flag=True, help="Print the disk space that every step requires; do nothing."
 )
@@ -86,7 +89,7 @@ raw_depth = click.option(
     type=_depths,
     help=(
         "Check names and sizes; every byte; or also decode every image.  [default: full; "
-        "with --raw: decode]"
+        "with --raw or --config: as convert checks images]"
     ),
 )
 raw_copy = all_of(
@@ -106,6 +109,7 @@ raw_copy = all_of(
     ),
 )
 places = all_of(data_dir, raw, output)
+places_of_set = all_of(data_dir, raw, set_folder)
 working = all_of(workers, engine)
 
 fetching = all_of(
@@ -135,5 +139,5 @@ only = click.option(
     "--only",
     default=",".join(facts.DEFAULT_ARCHIVES),
     show_default=True,
-    help=f"Comma-separated: {', '.join(facts.ARCHIVES)}.",
+    help=f"Archives, comma-separated: {', '.join(facts.ARCHIVES)}.",
 )

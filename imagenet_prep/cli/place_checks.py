@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from imagenet_prep.errors import UsageError, WriteError
-from imagenet_prep.storage.files import absence_of
+from imagenet_prep.storage.files import IN_WORDS, absence_of, kind_of
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none
 
@@ -18,6 +19,15 @@ def find_place(path: AnyPath) -> Layout | AnyPath:
         return path
     refuse_missing(path, "expected a folder of shards, or a TFRecord file")
     return Layout(path)
+
+
+def folder_fault(folder: Path) -> str:
+    """Why no file can be in a folder: it is absent or none; "" if it is one."""
+    if folder.is_dir():
+        return ""
+    if not os.path.lexists(folder):
+        return f"the folder {folder} does not exist"
+    return f"{folder} is {IN_WORDS[kind_of(folder)]}, not a folder"
 
 
 def refuse_missing_data(folder: AnyPath) -> None:

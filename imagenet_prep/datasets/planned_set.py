@@ -15,9 +15,10 @@ from imagenet_prep.escaping import OptionValues, mention
 from imagenet_prep.hints import Hint
 from imagenet_prep.model import ShardPlan
 from imagenet_prep.recorders.recorder import Recorder
-from imagenet_prep.state.manifest import DatasetEntry, Manifest, not_understood
+from imagenet_prep.state.manifest import ILSVRC2012, DatasetEntry, Manifest, not_understood
 from imagenet_prep.storage.layout import shard_name
 from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
     from imagenet_prep.sources.catalog import Catalog
@@ -168,10 +169,13 @@ def refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:
         raise not_understood(f"source of the {split} images")
     current = source_record(planned)
     if any(expected.get(key) != current[key] for key in ("images", "names_and_sizes")):
-        detail = f"expected {expected.get('images')} images, got {current['images']}"
-        if expected.get("images") == current["images"]:
+        expected_images = expected.get("images")
+        noun = "image" if expected_images == 1 else "images"
+        detail = f"expected {expected_images} {noun}, got {current['images']}"
+        if expected_images == current["images"]:
             detail = (
-                f"their number is the same, {current['images']}, but some have other names or sizes"
+                f"their number is the same, {current['images']}, "
+                "but some have other names, sizes or labels"
             )
         raise InputError(
             f"the {split} images in {source} are not those that the shards were made from",
@@ -183,8 +187,12 @@ def refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:
         )
     boxes, expected_boxes = planned.boxes, manifest.totals[split].boxes
     if boxes != expected_boxes:
+        remedy = Hint("restore their file, or make it again with ", mention("annotate"))
+        if manifest.dataset.kind != ILSVRC2012:
+            make_again = mention("convert", "--overwrite")
+            remedy = Hint("restore the annotations, or make the set again: ", make_again)
         raise InputError(
             f"the {split} boxes differ from those in the shards",
-            f"expected {expected_boxes} boxes, got {boxes}",
-            Hint("restore their file, or make it again with ", mention("annotate")),
+            f"expected {number_of(expected_boxes, 'box', 'boxes')}, got {boxes:,}",
+            remedy,
         )

@@ -25,9 +25,11 @@ from typing import Any, Generic
 
 from msgspec import Struct
 
-from imagenet_prep.engines.worker_faults import TRIES, died, fault, no_worker
+from imagenet_prep.engines.worker_faults import FEWER_WORKERS, TRIES, died, fault, no_worker
+from imagenet_prep.errors import PrepError
 from imagenet_prep.model import Done, Failed, Outcomes, R, T
 from imagenet_prep.storage import first_request
+from imagenet_prep.storage.refusals import AGAIN
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -150,15 +152,22 @@ class _Pool(Generic[T, R]):
         if worker.tries < TRIES:
             self._give(self._start(), worker.task, worker.tries + 1)  # type: ignore[arg-type]
             return None
-        return Failed(worker.task, died(_cause(exit_code)))  # type: ignore[arg-type]
+        return Failed(worker.task, _died(exit_code))  # type: ignore[arg-type]
 
 
-def _cause(exit_code: int | None) -> str:
+def _died(exit_code: int | None) -> PrepError:
+    """The error of a task whose workers ended with this status, negative for a signal."""
     if exit_code == -signal.SIGBUS:
-        return "SIGBUS: an input was cut short while it was read, or its disk has a read error"
+        cause = "SIGBUS: an input was cut short while it was read, or its disk has a read error"
+        return died(cause, f"check the input and its disk {AGAIN}")
     if exit_code == -signal.SIGKILL:
-        return "SIGKILL: the system may be out of memory"
-    return f"exit status {exit_code}"
+        cause = "SIGKILL: the system may be out of memory"
+        return died(cause, f"try {FEWER_WORKERS}")
+    cause = f"exit status {exit_code}"
+    if exit_code is not None and exit_code < 0:
+        with contextlib.suppress(ValueError):  # a signal without a name
+            cause = f"{signal.Signals(-exit_code).name}: a library may have crashed"
+    return died(cause, "run the same command again; if that fails too, report it")
 
 
 def _return_memory() -> None:

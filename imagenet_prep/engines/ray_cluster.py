@@ -89,7 +89,7 @@ class RayEngine:
         except ImportError as error:
             raise UsageError("Ray is not installed", str(error), install_extra("ray")) from error
         except Exception as error:  # Ray documents none of those that it raises
-            raise _no_cluster(self._address or "this machine", error) from error
+            raise _no_cluster(self._address, error) from error
         self._is_connected = True
 
     def _join(self) -> None:
@@ -194,12 +194,21 @@ def _without_native_lines() -> Iterator[None]:
         os.close(null)
 
 
-def _no_cluster(address: str, error: Exception) -> PrepError:
-    """The error for a cluster that this process can't join, or can't start."""
+def _no_cluster(address: str | None, error: Exception) -> PrepError:
+    """The error for a cluster that this process can't join; without an address, can't start."""
     name = type(error).__name__
+    if address is None:
+        return NetworkError(
+            "no Ray cluster can be started on this machine",
+            line_of(error) or name,
+            "mend that, or use the workers of this machine without Ray: --engine processes",
+        )
+    cluster = "the Ray cluster of this machine (auto)"
+    if address != "auto":
+        cluster = f"the Ray cluster at {address}"
     if name == "AuthenticationError":
         return AccessError(
-            f"the Ray cluster at {address} requires a token (authentication)",
+            f"{cluster} requires a token (authentication)",
             line_of(error).partition(". ")[0],
             (
                 "on this machine, put the head's token (ray get-auth-token) into ~/.ray/auth_token "
@@ -208,12 +217,13 @@ def _no_cluster(address: str, error: Exception) -> PrepError:
         )
     if "Version mismatch" in str(error):
         return UsageError(
-            f"the Ray cluster at {address} has another version of Ray or Python",
+            f"{cluster} has another version of Ray or Python",
             line_of(error),
             "install the same versions on every machine",
         )
+    where = "on this machine" if address == "auto" else f"at {address}"
     return NetworkError(
-        f"no Ray cluster at {address}",
+        f"no Ray cluster {where}",
         line_of(error) or name,
-        "check that it runs (ray status), and RAY_ADDRESS",
+        "check that it runs (ray status), and that its address is right (RAY_ADDRESS)",
     )

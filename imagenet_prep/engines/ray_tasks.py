@@ -33,7 +33,7 @@ from imagenet_prep.engines.ray_machines import (
     tell_if_busy,
 )
 from imagenet_prep.engines.ray_worker import UNREACHED, Kit
-from imagenet_prep.engines.worker_faults import TRIES, died, fault
+from imagenet_prep.engines.worker_faults import FEWER_WORKERS, TRIES, died, fault
 from imagenet_prep.errors import (
     NetworkError,
     OtherCopyError,
@@ -44,6 +44,7 @@ from imagenet_prep.errors import (
 )
 from imagenet_prep.escaping import escaped
 from imagenet_prep.model import Done, Failed, Portable, R, T
+from imagenet_prep.storage.refusals import AGAIN
 from imagenet_prep.version import describe_version
 
 AHEAD = 2
@@ -263,7 +264,7 @@ def _nobody(reasons: Sequence[PrepError]) -> PrepError:
     error_type = error_types.pop() if len(error_types) == 1 else UsageError
     return error_type(
         f"no machine of the Ray cluster can do this work: {'; '.join(map(_told, reasons))}",
-        f"expected the same as on {platform.node()}",
+        f"expected each machine to be set up as {platform.node()} is",
         (
             "every machine needs the same imagenet-prep, the same folders from a shared file "
             "system, and the same keys and addresses of object stores"
@@ -283,7 +284,10 @@ def _failure(error: Exception) -> PrepError:
         error,
         (exceptions.WorkerCrashedError, exceptions.OutOfMemoryError, exceptions.NodeDiedError),
     ):
-        return died(line_of(error))
+        hint = f"see what ended it (ray status), {AGAIN}"
+        if isinstance(error, exceptions.OutOfMemoryError):
+            hint = f"try {FEWER_WORKERS}"
+        return died(line_of(error), hint)
     cause = error.cause if isinstance(error, exceptions.RayTaskError) else None
     return fault(cause if isinstance(cause, Exception) else error)
 

@@ -89,7 +89,10 @@ def _lacking(kit: Kit) -> str:
     deadline = time.monotonic() + kit.patience
     while kit.mark and not os.path.exists(kit.mark):  # noqa: PTH110 - as it was sent
         if time.monotonic() > deadline:
-            return f"it has another folder {os.path.dirname(kit.mark)} than this machine"  # noqa: PTH120
+            folder = os.path.dirname(kit.mark)  # noqa: PTH120
+            if os.path.isdir(folder):  # noqa: PTH112
+                return f"it has another folder {folder} than this machine"
+            return f"it has no folder {folder}"
         time.sleep(0.2)
     if kit.mark and not os.access(os.path.dirname(kit.mark), os.W_OK):  # noqa: PTH120
         return f"it can't write to {os.path.dirname(kit.mark)}"  # noqa: PTH120

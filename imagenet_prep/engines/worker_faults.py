@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from imagenet_prep.errors import DataProblemsError, PrepError, WorkerError
 from imagenet_prep.escaping import traced
-from imagenet_prep.storage.refusals import as_error
+from imagenet_prep.storage.refusals import AGAIN, as_error
 
 TRIES = 3
 """How often a task may lose its worker before it counts as failed."""
 
+FEWER_WORKERS = "fewer --workers"
+
 
 def fault(error: Exception) -> PrepError:
-    """An exception as a PrepError: unchanged, as a system error, or as a bug with its traceback."""
+    """An exception as a PrepError: unchanged, as a system error, as a lack of memory, or as a bug
+    with its traceback.
+    """
     if isinstance(error, PrepError):
         return error
+    if isinstance(error, MemoryError):
+        hint = f"try {FEWER_WORKERS}, or free some memory, {AGAIN}"
+        return PrepError("a worker ran out of memory", str(error), hint)
     refused = as_error(error) if isinstance(error, OSError) else None
     if refused is not None:
         return refused
@@ -25,15 +32,10 @@ def no_worker(reason: str) -> PrepError:
     return PrepError(
         "no worker can be started",
         f"the system says: {reason}",
-        (
-            "raise the limit of processes (ulimit -u), or try fewer --workers, "
-            "and run the same command again"
-        ),
+        (f"raise the limit of processes (ulimit -u), or try {FEWER_WORKERS}, {AGAIN}"),
     )
 
 
-def died(cause: str) -> PrepError:
+def died(cause: str, hint: str) -> PrepError:
     """The error of a task that lost its worker too often."""
-    return DataProblemsError(
-        f"a worker died {TRIES} times on the same work", cause, "try fewer --workers"
-    )
+    return DataProblemsError(f"a worker died {TRIES} times on the same work", cause, hint)

@@ -15,7 +15,10 @@ from imagenet_prep.state.numbering import INCEPTIONS_FIRST, Numbering, box_class
 from imagenet_prep.tfrecord.example import KINDS, parse_example
 from imagenet_prep.tfrecord.inception import PROMISE
 
-_NO_IMAGE = "recipes name it by `from: encoded`; a set of numbers has none"
+_NO_IMAGE = (
+    "export to arrayrecord, which accepts any record; if the set has images, give their files a "
+    "feature in the recipe: {from: encoded}"
+)
 
 
 class ImageValues(Struct, frozen=True):
@@ -82,9 +85,9 @@ class Meaning(Struct, frozen=True):
         encoded = by_role["encoded"]
         label = by_role.get("label")
         if not isinstance(encoded, bytes):
-            raise _not_as_recorded(record, self.features["encoded"])
+            raise _not_as_recorded(record, self.features["encoded"], "the file of one image")
         if not isinstance(label, int | None):
-            raise _not_as_recorded(record, self.features["label"])
+            raise _not_as_recorded(record, self.features["label"], "one number, a label")
         name = _text(by_role.get("path")) or _text(by_role.get("filename"))
         if not name:
             name = _numbered(record)
@@ -97,10 +100,10 @@ class Meaning(Struct, frozen=True):
         return ImageValues(name, encoded, label, index, wnid, text, features)
 
 
-def _not_as_recorded(record: Record, feature: str) -> InputError:
+def _not_as_recorded(record: Record, feature: str, content: str) -> InputError:
     return InputError(
-        f"{record.shard}: record {record.number}: {feature!r} is not as its manifest says",
-        "expected one image, and one number for its label",
+        f"{record.place}: the feature {feature!r} is not as the manifest of its set says",
+        f"expected {content}",
     )
 
 

@@ -130,7 +130,7 @@ def _path(shard: SourceShard, record: Record, values: ImageValues) -> str:
     if not all(map(_is_file_name, (of_class, *folders, name, file_name))):
         raise InputError(
             f"{shard.path}: record {record.number} can't be a file {path!r}",
-            "expected names of 255 bytes at most, other than '.' and '..'",
+            "expected names of 1 to 255 bytes without '/' and NUL, other than '.' and '..'",
             "export to webdataset, which accepts any name",
         )
     return f"{shard.split}/{path}"

@@ -28,7 +28,11 @@ class MdsPacker(Packer):
 
     def __init__(self, source: SourceSet) -> None:
         if importlib.util.find_spec("streaming") is None:
-            raise UsageError("mds needs mosaicml-streaming", "", install_extra("mds"))
+            raise UsageError(
+                "MDS files are written by mosaicml-streaming, which is not installed",
+                "expected the library of the extra mds",
+                install_extra("mds"),
+            )
         self.meaning = find_meaning(source.manifest)
         self.columns = {"x": "jpeg", "json": "str"}
         if "label" in find_roles(source.manifest):
@@ -50,7 +54,7 @@ class MdsPacker(Packer):
                 if "y" in self.columns:
                     if values.class_index is None:
                         raise InputError(
-                            f"{record.place} has no label", "every record needs a label", _HINT
+                            f"{record.place} has no label", "expected one in every record", _HINT
                         )
                     sample["y"] = values.class_index
                 writer.write(sample)
@@ -73,9 +77,13 @@ class MdsPacker(Packer):
         return files
 
     def usage(self, out: Path) -> str:
-        """The call that reads it."""
+        """The call that reads the split for training, or the first one."""
+        splits = sorted(path.parent.name for path in out.glob("*/index.json"))
+        if not splits:
+            return ""
+        split = "train" if "train" in splits else splits[0]
         return (
-            f"streaming.StreamingDataset(local={str(out.resolve())!r}, split='train', "
+            f"streaming.StreamingDataset(local={str(out.resolve())!r}, split={split!r}, "
             "batch_size=256)"
         )
 

@@ -51,8 +51,8 @@ class ParquetPacker(Packer):
         for role, column in (("encoded", "image"), ("label", "label")):
             if role in self.meaning.features and column in self.meaning.others:
                 raise UsageError(
-                    f"the feature {column} of the records is not their {role}, "
-                    "which parquet has in this column",
+                    f"the feature {column} of the records is not their {column}, "
+                    "which the export to parquet has in this column",
                     "expected another name for one of them",
                     "rename the feature in the recipe, or export to webdataset",
                 )

@@ -15,19 +15,14 @@ import requests
 
 from imagenet_prep.errors import AccessError, UsageError
 from imagenet_prep.escaping import NAME, command_line
-from imagenet_prep.fetch import (
-    ACCESS_KEY_VARIABLE,
-    SIGN_UP_URL,
-    USERNAME_VARIABLE,
-    answer_checks,
-    reply,
-)
+from imagenet_prep.fetch import BASE_URL, SIGN_UP_URL, answer_checks, reply
 from imagenet_prep.fetch.credentials import Credentials
 from imagenet_prep.fetch.login_form import LoginForm, find_login_form
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.session import Session, file_url, host_of, name_of, origin, proxy_between
 from imagenet_prep.hints import Hint
-from imagenet_prep.text import listed
+from imagenet_prep.storage.refusals import unreadable
+from imagenet_prep.text import either, listed
 
 _PAGE_BYTES = 1 << 20
 _COOKIES = "# Netscape HTTP Cookie File"
@@ -35,6 +30,13 @@ _QUOTED = re.compile(r'"[^"]*"?')
 _SCHEME = re.compile(
     r"\s*([\w-]+)(?:\s+[^=\s].*|\s*)"
 )  # not a parameter (RFC 9110, section 11.6.1)
+
+
+_NO_ACCOUNT = Hint(
+    f"no account for image-net.org was found, and it may require one: sign up at {SIGN_UP_URL}, "
+    f"then set {answer_checks.VARIABLES}, or sign in with a browser and use ",
+    answer_checks.WITH_COOKIES,
+)
 
 
 SignIn: TypeAlias = "Credentials | Callable[[], Credentials | None]"
@@ -62,7 +64,8 @@ def open_session(
         cookies: a cookies.txt in Netscape's format, as browsers export it.
         probe: a file name.
         pace: timing and budget of retries.
-        note: called with the text of each wait.
+        note: called with the text of each wait; before the first request, if there is no account
+            for image-net.org.
 
     Raises:
         AccessError: credentials are missing or refused.
@@ -75,6 +78,8 @@ def open_session(
     session.use_cookies(jar or ())
     find = cache(credentials) if callable(credentials) else lambda: credentials
     session.enter_with(partial(_enter, session, find, jar))
+    if credentials is None and jar is None and session.home == origin(BASE_URL):
+        note(_NO_ACCOUNT)
     url = file_url(base_url, probe)
     Patience(name_of(url), pace, note=note).until(lambda: reply.ask(session, url, reply.FIRST))
     return session
@@ -102,21 +107,45 @@ def _enter(
     credentials = find()
     if credentials is None:
         is_new_page = is_page and form is None and session.has_worked
-        raise answer_checks.page_error(url) if is_new_page else _missing(url, jar, response)
+        raise answer_checks.page_error(url) if is_new_page else _missing(url, jar, response, form)
+    if in_vain and is_page and form is None:
+        raise _page_after_sign_in(url, credentials)
     if in_vain:
         raise _refused(url, credentials, is_denied=is_denied)  # an unknown user gets 401, or a form
     if schemes:
         session.sign_with(credentials.username, credentials.password, {*map(str.lower, schemes)})
     elif form is not None:
-        _send_form(session, form, credentials)
+        _send_form(session, form, credentials, url)
     else:
         raise _denied_without_form(url, status)
 
 
 def _denied_without_form(url: str, status: int) -> AccessError:
+    """The error for an answer that does not say how to sign in: the account was not sent."""
+    host, name = host_of(url), name_of(url)
     if status in (401, 403):
-        return answer_checks.denied(url, f"HTTP status {status}")
-    return answer_checks.denied(url, "a web page without a recognizable sign-in form")
+        what = f"{host} denied access to {name}"
+        answer = f"HTTP status {status} without a way to sign in"
+    else:
+        what = f"{host} sent a web page in place of {name}"
+        answer = "a web page without a sign-in form to fill in"
+    detail = f"got {answer}; your account was not sent"
+    return answer_checks.RefusedError(what, detail, _browser(url), status)
+
+
+def _page_after_sign_in(url: str, credentials: Credentials) -> AccessError:
+    """The error for a page without a sign-in form, although credentials were sent."""
+    return answer_checks.RefusedError(
+        f"{host_of(url)} sent a web page in place of {name_of(url)}, signed in as "
+        f"{_name_of_user(credentials)}",
+        "the page has no sign-in form: it may ask to accept terms, or refuse the password",
+        _browser(url),
+    )
+
+
+def _browser(url: str) -> Hint:
+    browser = f"sign in at {host_of(url)} with a browser, read what the site says, and use "
+    return Hint(browser, answer_checks.WITH_COOKIES)
 
 
 def _refuse_if_lasting(session: Session, url: str) -> None:
@@ -142,7 +171,7 @@ def _offered_schemes(response: requests.Response, url: str) -> list[str]:
     return schemes
 
 
-def _send_form(session: Session, form: LoginForm, credentials: Credentials) -> None:
+def _send_form(session: Session, form: LoginForm, credentials: Credentials, url: str) -> None:
     """Send the form to the server that the user named only, and never in a URL."""
     try:
         at_home = origin(form.action) == session.home
@@ -150,7 +179,7 @@ def _send_form(session: Session, form: LoginForm, credentials: Credentials) -> N
         at_home = False
     if not at_home or form.method != "post":
         raise AccessError(
-            "the sign-in form of the server can't be trusted with a password",
+            f"the sign-in form of {host_of(url)} can't be trusted with a password",
             "it goes to another address" if not at_home else "it would put the password into a URL",
             Hint(
                 "sign in with a browser, export its cookies, then: ",
@@ -166,18 +195,20 @@ def _load_cookies(path: Path) -> MozillaCookieJar:
     """
     jar = MozillaCookieJar(str(path))
     try:
-        text = path.read_text("utf-8-sig")
+        text = _text_of(path)
         if not text.strip():
             raise ValueError("empty")
         with warnings.catch_warnings():
             # http.cookiejar reports a bad line as a bug of its own as well
             warnings.simplefilter("ignore")
             jar._really_load(io.StringIO(f"{_COOKIES}\n{text}"), str(path), True, True)  # type: ignore[attr-defined]
+    except UsageError:
+        raise
     except Exception:  # noqa: BLE001 - any failure of http.cookiejar is the file's fault
         # the original message quotes the line it could not read, and a cookie with it
         raise UsageError(
             f"{path} can't be read as cookies",
-            "expected a cookies.txt in Netscape's format",
+            "expected a cookies.txt in Netscape's format, as browser extensions write it",
             "export it again",
         ) from None
     for cookie in jar:
@@ -188,51 +219,79 @@ def _load_cookies(path: Path) -> MozillaCookieJar:
     return jar
 
 
-def _missing(url: str, jar: MozillaCookieJar | None, response: requests.Response) -> AccessError:
-    host = host_of(url)
+def _text_of(path: Path) -> str:
+    """The text of a cookie file; raises UsageError if the system refuses to read it."""
+    try:
+        return path.read_text("utf-8-sig")
+    except OSError as error:
+        fault = unreadable(path, error)
+        raise UsageError(fault.what, fault.detail, fault.hint) from None
+
+
+def _missing(
+    url: str, jar: MozillaCookieJar | None, response: requests.Response, form: LoginForm | None
+) -> AccessError:
+    """The error for an answer that refuses a file, if there are no credentials."""
     if jar is not None:
-        names = [cookie.domain.lstrip(".") for cookie in jar]
-        if "Cookie" in response.request.headers:
-            return answer_checks.RefusedError(
-                f"{host} did not accept the cookies in {jar.filename}", "they may have expired"
-            )
-        if any(f".{origin(url)[1]}".endswith(f".{name}") for name in names):
-            return answer_checks.RefusedError(
-                f"no cookie for {host} in {jar.filename} could be sent",
-                "they have expired, or are for another path, or for https only",
-            )
-        return AccessError(
-            f"{jar.filename} holds no cookie for {host}",
-            f"it holds cookies for: {listed(dict.fromkeys(names), 3) or 'none'}",
-            f"sign in at {host} with a browser, and export its cookies again",
-        )
-    return answer_checks.RefusedError(
-        f"{host} requires you to sign in for {name_of(url)}",
-        "found no credentials in the environment or netrc",
-    )
+        return _cookies_refused(url, jar, response)
+    host, name, status = host_of(url), name_of(url), response.status_code
+    found = "no credentials were given"
+    if not answer_checks.has_account():
+        found = "found no credentials in the environment or netrc"
+    if status == 401 or form is not None:
+        what, detail = f"{host} requires you to sign in for {name}", found
+    elif status == 403:
+        what = f"{host} refused access to {name}"
+        detail = f"HTTP status 403: it may require you to sign in, and {found}"
+    else:
+        what = f"{host} sent a web page in place of {name}"
+        detail = f"it may require you to sign in, and {found}"
+    return answer_checks.RefusedError(what, detail, answer_checks.account_hint(url), status)
+
+
+def _cookies_refused(
+    url: str, jar: MozillaCookieJar, response: requests.Response
+) -> answer_checks.RefusedError:
+    """The error for an answer that refuses a file, with the cookies of a file."""
+    host = host_of(url)
+    domains = [cookie.domain.lstrip(".") for cookie in jar]
+    sent = response.request.headers.get("Cookie", "").split("; ")  # the server may have set some
+    if any(f"{cookie.name}={cookie.value}" in sent for cookie in jar):
+        what = f"{host} did not accept the cookies in {jar.filename}"
+        detail = "they may have expired, or their account may have no access"
+    elif any(f".{origin(url)[1]}".endswith(f".{domain}") for domain in domains):
+        what = f"no cookie for {host} in {jar.filename} could be sent"
+        detail = "they have expired, or are for another path, or for https only"
+    else:
+        what = f"{jar.filename} holds no cookie for {host}"
+        detail = f"it holds cookies for {listed(dict.fromkeys(domains), 3) or 'no site'}"
+    hint = f"sign in at {host} with a browser, and export its cookies again"
+    return answer_checks.RefusedError(what, detail, hint)
 
 
 def _unknown_scheme(url: str, schemes: list[str]) -> AccessError:
     return AccessError(
-        f"{host_of(url)} requires you to sign in for {name_of(url)}",
-        (
-            f"expected the scheme Basic or Digest, it asks for {', '.join(schemes)} with HTTP "
-            "status 401"
-        ),
-        (
-            "fetch it with a browser or its own client, and move it into raw-data/, "
-            "or use --cookies FILE"
+        f"{host_of(url)} requires a sign-in by {either(schemes)} for {name_of(url)}",
+        "it answers HTTP status 401, and imagenet-prep can only send a user name and a password "
+        "(Basic or Digest)",
+        Hint(
+            "fetch it with a browser or the site's own client, and move it into raw-data/, or use ",
+            answer_checks.WITH_COOKIES,
         ),
     )
 
 
-def _refused(url: str, credentials: Credentials, *, is_denied: bool) -> AccessError:
+def _name_of_user(credentials: Credentials) -> str:
     source = f" ({credentials.origin})" if credentials.origin else ""
-    user = f"{credentials.username!r}{source}"
+    return f"{credentials.username!r}{source}"
+
+
+def _refused(url: str, credentials: Credentials, *, is_denied: bool) -> AccessError:
+    user = _name_of_user(credentials)
     if is_denied:
         return answer_checks.RefusedError(
             f"{host_of(url)} denied access to {name_of(url)}, signed in as {user}",
-            "expected the archive, got HTTP status 403",
+            "expected the file, got HTTP status 403",
             Hint(
                 "ask the site whether this account has access; if a browser can fetch the "
                 "file, use ",
@@ -240,7 +299,7 @@ def _refused(url: str, credentials: Credentials, *, is_denied: bool) -> AccessEr
                 ", or move the browser's copy into raw-data/",
             ),
         )
-    variables = f"{USERNAME_VARIABLE} and {ACCESS_KEY_VARIABLE}"
+    variables = answer_checks.VARIABLES
     check = f"check both and try again (or set {variables}, or"
     if answer_checks.has_account():
         check = f"check {variables} and try again (or"
@@ -252,7 +311,7 @@ def _refused(url: str, credentials: Credentials, *, is_denied: bool) -> AccessEr
                 check,
                 " ",
                 answer_checks.WITH_COOKIES,
-                f"); without an account sign up at {SIGN_UP_URL}",
+                f"); without an account, {answer_checks.new_account(url)}",
             )
         ),
     )

@@ -9,7 +9,8 @@ import urllib3
 
 from imagenet_prep.errors import AccessError, InputError, NetworkError
 from imagenet_prep.escaping import mention
-from imagenet_prep.fetch import ACCESS_KEY_VARIABLE, SIGN_UP_URL, USERNAME_VARIABLE
+from imagenet_prep.fetch import ACCESS_KEY_VARIABLE, BASE_URL, SIGN_UP_URL, USERNAME_VARIABLE
+from imagenet_prep.fetch.failures import direct_connection
 from imagenet_prep.fetch.patience import CutError
 from imagenet_prep.fetch.session import host_of, is_page_type, name_of, origin, proxy_between
 from imagenet_prep.hints import Hint
@@ -20,14 +21,8 @@ _BUSY = (429, 503)
 _RETRY = urllib3.Retry(retry_after_max=10**9)
 WITH_COOKIES = mention("download", "DATA_DIR", "--cookies", "FILE")
 """The command for a site that only a browser can sign in to."""
-_SIGN_UP = Hint(
-    f"sign up at {SIGN_UP_URL}, then set {USERNAME_VARIABLE} and {ACCESS_KEY_VARIABLE} (or ",
-    WITH_COOKIES,
-    ")",
-)
-_ACCOUNT = Hint(
-    "ask the site whether this account has access, or sign in with a browser and use ", WITH_COOKIES
-)
+VARIABLES = f"{USERNAME_VARIABLE} and {ACCESS_KEY_VARIABLE}"
+"""The variables of an account, for messages."""
 
 
 def refuse_encoding(response: requests.Response, url: str) -> None:
@@ -35,9 +30,9 @@ def refuse_encoding(response: requests.Response, url: str) -> None:
     encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in ("", "identity"):
         raise InputError(
-            f"{host_of(url)} sends {name_of(url)} encoded, but identity was requested",
-            f"expected the file as it is, got Content-Encoding: {encoding[:40]!r}",
-            "use another server with --base-url, or files with a known checksum",
+            f"{host_of(url)} sends {name_of(url)} compressed or otherwise encoded",
+            f"expected the file as it is, got Content-Encoding: {encoding[:40]}",
+            "name another server with --base-url",
         )
 
 
@@ -85,7 +80,7 @@ def check_is_no_page(
 def page_error(url: str) -> RefusedError:
     """The error for a web page in place of a file."""
     what = f"{host_of(url)} sent a web page in place of {name_of(url)}"
-    return RefusedError(what, "expected an archive; nothing of the page was kept")
+    return RefusedError(what, "expected the file; nothing of the page was kept", account_hint(url))
 
 
 def check_status(
@@ -131,20 +126,16 @@ def _refusal(status: int, url: str, name: str) -> AccessError | NetworkError:
         )
     return NetworkError(
         f"{host_of(url)} did not send {name}",
-        f"expected the archive, got HTTP status {status}",
+        f"expected the file, got HTTP status {status}",
         "check --base-url if you set it, or try later",
     )
 
 
 class RefusedError(AccessError):
-    """A server refuses a file; ``status`` is its answer, 200 if it sent a page instead.
+    """A server refuses a file; ``status`` is its answer, 200 if it sent a page instead."""
 
-    By default the hint says where to sign up for image-net.org, and which variables to set if they
-    are not set.
-    """
-
-    def __init__(self, what: str, detail: str, hint: str = "", status: int = 200) -> None:
-        super().__init__(what, detail, hint or (_ACCOUNT if has_account() else _SIGN_UP))
+    def __init__(self, what: str, detail: str, hint: str, status: int = 200) -> None:
+        super().__init__(what, detail, hint)
         self.status = status
 
 
@@ -156,8 +147,24 @@ def has_account() -> bool:
 def denied(url: str, got: str, what: str = "", status: int = 200) -> RefusedError:
     """The error for a file that is refused; a proxy in between may be the one that refuses it."""
     what = what or f"{host_of(url)} denied access to {name_of(url)}"
-    hint, proxy = "", proxy_between(url)
+    hint, proxy = account_hint(url), proxy_between(url)
     if proxy and "403" in got:
-        got = f"{got} from the server or through {proxy}"
-        hint = f"ask the proxy's administrator, or set NO_PROXY={host_of(url)} to connect directly"
-    return RefusedError(what, f"expected the archive, got {got}", hint, status)
+        got = f"{got} from the server or from {proxy}"
+        hint = f"ask the proxy's administrator, or {direct_connection(host_of(url))}"
+    return RefusedError(what, f"expected the file, got {got}", hint, status)
+
+
+def new_account(url: str) -> str:
+    """Where to get an account for a server."""
+    host = host_of(url)
+    return f"sign up at {SIGN_UP_URL}" if host == host_of(BASE_URL) else f"get one from {host}"
+
+
+def account_hint(url: str) -> str:
+    """The hint for a file that a server refuses, with an account or without one."""
+    browser = "sign in with a browser and use "
+    if has_account():
+        ask = f"ask {host_of(url)} whether this account has access"
+        return Hint(f"{ask}, or {browser}", WITH_COOKIES)
+    without = f"without an account, {new_account(url)}, then set {VARIABLES}"
+    return Hint(f"{without}; with one, you can also {browser}", WITH_COOKIES)

@@ -49,7 +49,7 @@ class Credentials(_Secret):
         except UnicodeEncodeError:
             source = f" ({self.origin})" if self.origin else ""
             raise UsageError(
-                f"the user name or the password{source} is no text",
+                f"the user name or the password{source} has bytes that are not text",
                 "expected UTF-8",
                 "set both again",
             ) from None
@@ -111,9 +111,11 @@ def _from_netrc(base_url: str) -> tuple[str, str] | None:
         return None
 
 
-def token_in(source: str, text: str | None = None) -> Token | None:
+def token_in(source: str, text: str | None = None, *, hint: str = "") -> Token | None:
     """The token in an environment variable or, if ``text`` is given, in a file; None if it is
     empty.
+
+    ``hint`` says how to set the variable.
 
     Raises:
         UsageError: the value is more than one word, so no header can hold it; the message doesn't
@@ -123,13 +125,15 @@ def token_in(source: str, text: str | None = None) -> Token | None:
     word = unquoted(os.environ.get(source, "") if text is None else text)
     if is_variable and "/" in word:
         raise UsageError(
-            f"{source} is neither a token nor the path of a file",
-            "expected a token",
-            "set it again",
+            f"{source} holds no token: it has a slash, as a path has",
+            "expected one word of ASCII characters without a slash",
+            hint,
         )
     if word and not _WORD.fullmatch(word):
         raise UsageError(
-            f"{source} holds no token", "expected one word of plain characters", "set it again"
+            f"{source} holds no token",
+            "expected one word of ASCII characters",
+            hint or "write the token to it again",
         )
     return Token(word, source) if word else None
 
@@ -156,7 +160,7 @@ def secret_text(path: Path) -> str:
         return (find_plain(path, _LONGEST_SECRET) or b"").decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UsageError(
-            f"{path} can't be read", "expected a short text", "write it again"
+            f"{path} can't be read", "expected text in UTF-8", "write it again"
         ) from None
     except InputError as error:
         raise UsageError(error.what, error.detail, error.hint) from None

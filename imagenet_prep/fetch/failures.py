@@ -4,6 +4,7 @@ passing, lasting, access, or wrong settings.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import ssl
@@ -19,6 +20,7 @@ from urllib3 import exceptions
 from imagenet_prep.errors import AccessError, NetworkError, UsageError
 from imagenet_prep.fetch.patience import CutError
 from imagenet_prep.hints import Hint, install_extra
+from imagenet_prep.text import either
 
 AUTHORITIES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 """The environment variables that may name a file of CA certificates;
@@ -39,7 +41,14 @@ _UNUSABLE = (
 )
 _TUNNEL = re.compile(r"Tunnel connection failed: (\d{3})(?: offers ([\w, ]+))?", re.ASCII)
 
-_NO_TLS, _PORT = "does not speak TLS", "correct the port, or write http:// in --base-url"
+_SOCKS = ("socks4", "socks4a", "socks5", "socks5h")
+_ESCAPES = "write a special character by its code, such as %40 for @"
+
+_NO_TLS, _PORT = (
+    "does not speak TLS",
+    "if you set --base-url, correct its port, or write http:// there; otherwise ask who runs this "
+    "network what answers in its place",
+)
 _OLD, _NEWER = (
     "offers no version of TLS that is still safe",
     "ask its administrator for TLS 1.2 or newer",
@@ -48,6 +57,7 @@ _ASKS, _CLIENT = (
     "requires a client certificate",
     "fetch it with a client that has one, and move it into raw-data/",
 )
+
 _REFUSES = "refuses the TLS handshake"
 _OTHERS = "ask its administrator: it may require a client certificate, or other ciphers"
 _LASTING_TLS = (  # a part of OpenSSL's reason, what it means, what to do
@@ -100,13 +110,14 @@ def raise_for(error: Exception, host: str, proxy: Proxy | None, *, was_answered:
     """
     nested = list(_nested(error))
     _refuse_authorities(error, nested)
+    _refuse_cookie(nested, host)
     if proxy is not None:
         proxy.blame(error, nested, host)
     if _find(nested, (*_UNUSABLE, UnicodeError)):
         raise UsageError(
             f"no request can be sent to {host}",
-            "expected a valid address, and credentials and cookies of plain text",
-            "correct --base-url, the credentials or the cookies",
+            "expected a valid address",
+            "check --base-url if you set it",
         ) from None
     # the original message holds the URL, including its query
     is_about_proxy = proxy is not None and _find(nested, exceptions.ProxyError)
@@ -159,7 +170,9 @@ def _refused_tls(nested: list[BaseException], name: str) -> NetworkError | None:
 
 def _unreached(nested: list[BaseException], name: str, proxy: Proxy | None) -> NetworkError | None:
     """The error for a connection that was not made; None if it was."""
-    if _find(nested, exceptions.NameResolutionError):
+    if failure_of_socks := _socks_failure(nested, name, proxy):
+        failure = failure_of_socks
+    elif _find(nested, exceptions.NameResolutionError):
         failure = f"can't reach {name}: unknown host name"
     elif _find(nested, exceptions.ConnectTimeoutError):
         numbers = [cause.errno for cause in nested if isinstance(cause, OSError) and cause.errno]
@@ -167,9 +180,24 @@ def _unreached(nested: list[BaseException], name: str, proxy: Proxy | None) -> N
         failure = f"no connection to {name}: {reason}"
     else:
         return None
-    address = f"the proxy in {proxy.variable}" if proxy else "--base-url"
-    hint = f"check {address} and this machine's network, or run the same command again later"
+    address = f"the proxy in {proxy.variable}" if proxy else "--base-url if you set it"
+    hint = f"check this machine's network, and {address}, or run the same command again later"
     return NetworkError(failure, "nothing was fetched", hint)
+
+
+def _socks_failure(nested: list[BaseException], host: str, proxy: Proxy | None) -> str:
+    """The failure of a SOCKS proxy, or of a connection behind it; "" without one."""
+    for cause in nested:
+        error = cause.__context__
+        if type(error).__module__ != "socks":  # PySocks, which may not be installed
+            continue
+        number = getattr(getattr(error, "socket_err", None), "errno", None)
+        if number:
+            return f"no connection to {proxy}: {os.strerror(number).lower()}"
+        message = str(getattr(error, "msg", "")).lower()
+        reason = re.sub(r"^(socket error: )?(0x\w\w: )?", "", message)
+        return f"{proxy} made no connection to {host}: {reason}"
+    return ""
 
 
 def _nested(error: BaseException) -> Iterator[BaseException]:
@@ -189,21 +217,50 @@ def _find(
 
 
 def _refuse_authorities(error: Exception, nested: list[BaseException]) -> None:
-    """Raise UsageError if the environment names a file of certificates that is missing,
+    """Raise UsageError if the environment names a file of certificates that can't be opened,
     or holds none.
     """
     variable = next((name for name in AUTHORITIES if os.environ.get(name)), "")
     if not variable:
         return
     path = Path(os.environ[variable])
+    is_about_tls = _find(nested, (exceptions.SSLError, ssl.SSLError))
     libraries = {cause.library for cause in nested if isinstance(cause, ssl.SSLError)}
-    if libraries & {"X509", "PEM", "ASN1"} or (type(error) is OSError and not path.exists()):
-        fault = "holds no certificate" if path.exists() else "does not exist"
+    reason = _why_unreadable(path) if is_about_tls or type(error) is OSError else ""
+    if reason or libraries & {"X509", "PEM", "ASN1"}:
+        fault = f"can't be read: {reason}" if reason else "holds no certificate"
         raise UsageError(
             f"{variable} names {path}, which {fault}",
             "expected a file of CA certificates",
             f"correct {variable}, or unset it",
         ) from None
+
+
+def _why_unreadable(path: Path) -> str:
+    """The system's reason why a file or a folder can't be read; "" if it can."""
+    try:
+        path.stat()
+    except OSError as error:
+        return os.strerror(error.errno or 0).lower()
+    return "" if os.access(path, os.R_OK) else os.strerror(errno.EACCES).lower()
+
+
+def _refuse_cookie(nested: list[BaseException], host: str) -> None:
+    """Raise UsageError if the name of a cookie can't be in a header."""
+    unsent = [cause for cause in nested if isinstance(cause, UnicodeEncodeError)]
+    if any(cause.encoding == "latin-1" for cause in unsent):  # the encoding of headers
+        raise UsageError(
+            f"a cookie for {host} can't be sent",
+            "expected a name of ASCII characters",
+            "remove that cookie from the file of cookies",
+        ) from None
+
+
+def direct_connection(host: str) -> str:
+    """How to reach a host without a proxy, as the end of a hint."""
+    name = next(filter(os.environ.get, ("no_proxy", "NO_PROXY")), "")  # the first one counts
+    change = f"add {host} to the list in {name}" if name else f"set NO_PROXY={host}"
+    return f"{change} to connect directly"
 
 
 class Proxy(NamedTuple):
@@ -213,55 +270,49 @@ class Proxy(NamedTuple):
 
     name: str
     variable: str
-    is_socks: bool = False
+    scheme: str = "http"
 
     def __str__(self) -> str:
         return f"the proxy {self.name} (from {self.variable})"
 
-    def refuse_password(self, schemes: str) -> NoReturn:
-        """Raise the AccessError for status 407; ``schemes`` are those that the proxy offers,
-        "" if none is known.
+    def refuse_password(self, schemes: str, host: str) -> NoReturn:
+        """Raise the AccessError for status 407 to a request to ``host``; ``schemes`` are the ways
+        to sign in that the proxy offers, "" if none is known.
         """
+        direct = direct_connection(host)
+        if schemes and "basic" not in schemes.lower():
+            raise AccessError(
+                f"the proxy {self.name} requires a sign-in by {either(schemes.split(', '))}",
+                "imagenet-prep can only send it a user name and a password (Basic)",
+                f"set {self.variable} to a proxy that signs in for you, such as cntlm, or {direct}",
+            )
         got = "it answers HTTP status 407"
         if schemes:
             got += f" and offers {schemes}"
-        if schemes and "basic" not in schemes.lower():
-            raise AccessError(
-                f"the proxy {self.name} requires you to sign in, but not with a password alone",
-                f"expected the scheme Basic: {got}",
-                (
-                    f"set {self.variable} to a proxy that signs in for you, such as cntlm, "
-                    "or set NO_PROXY"
-                ),
-            )
+        address = f"{self.scheme}://USER:PASSWORD@{self.name}"
         raise AccessError(
             f"the proxy {self.name} requires a user name and a password",
             f"found none that it accepts in {self.variable}: {got}",
-            (
-                f"set {self.variable}=http://USER:PASSWORD@{self.name} (special characters as "
-                "%40), "
-                "or NO_PROXY"
-            ),
+            f"set {self.variable}={address} ({_ESCAPES}), or {direct}",
         )
 
     def blame(self, error: Exception, nested: list[BaseException], host: str) -> None:
         """Raise the error if the proxy's address or its answer made a request to ``host`` fail;
         as ``raise_for``.
         """
-        if self.is_socks and isinstance(error, InvalidSchema):
+        if self.scheme.startswith("socks") and isinstance(error, InvalidSchema):
             raise UsageError(
                 f"{self.variable} names a SOCKS proxy",
                 "expected the package PySocks, which such proxies require",
                 Hint(f"correct {self.variable}, or: ", install_extra("socks")),
             ) from None
-        if isinstance(error, (*_UNUSABLE, UnicodeError)):
+        is_unknown_socks = self.scheme.startswith("socks") and self.scheme not in _SOCKS
+        if is_unknown_socks or isinstance(error, (*_UNUSABLE, UnicodeError)):
             raise NetworkError(
                 f"the proxy in {self.variable} can't be used",
-                (
-                    "expected http://HOST:PORT or http://USER:PASSWORD@HOST:PORT (special "
-                    "characters as %40)"
-                ),
-                f"correct {self.variable}, or set NO_PROXY={host}",
+                f"expected http://HOST:PORT, http://USER:PASSWORD@HOST:PORT ({_ESCAPES}) or "
+                "socks5h://HOST:PORT",
+                f"correct {self.variable}, or {direct_connection(host)}",
             ) from None
         if _find(nested, exceptions.ProxyError):
             self._refuse_without_tls(nested)
@@ -281,13 +332,13 @@ class Proxy(NamedTuple):
 
     def _refuse_tunnel(self, status: int, schemes: str, host: str) -> NoReturn:
         if status == 407:
-            self.refuse_password(schemes)
+            self.refuse_password(schemes, host)
         if status == 429 or status >= 500:
             raise CutError(f"the proxy {self.name} answers HTTP status {status}")
         raise NetworkError(
             f"the proxy {self.name} refuses a connection to {host}",
             f"it answers HTTP status {status}",
-            f"ask its administrator, or set NO_PROXY={host} to connect directly",
+            f"ask its administrator, or {direct_connection(host)}",
         )
 
 
@@ -300,8 +351,15 @@ def proxy_of(url: str, no_proxy: str | None) -> Proxy | None:
     if not address:
         return None
     scheme = urlsplit(url).scheme
-    variable = f"{scheme.upper()}_PROXY" if scheme in proxies else "ALL_PROXY"
+    variable = _variable_of(scheme if scheme in proxies else "all")
     # the part after the last "@": a password may hold any character
     host_and_path = address.partition("://")[2].rpartition("@")[2] or address.rpartition("@")[2]
     name = re.split(r"[/?#]", host_and_path)[0]
-    return Proxy(name, variable, address.lower().startswith("socks"))
+    proxy_scheme = address.partition("://")[0].lower() if "://" in address else "http"
+    return Proxy(name, variable, proxy_scheme)
+
+
+def _variable_of(scheme: str) -> str:
+    """The variable that names the proxy for a scheme; in small letters it counts first."""
+    variable = f"{scheme}_proxy"
+    return variable if os.environ.get(variable) else variable.upper()

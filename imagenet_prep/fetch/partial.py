@@ -22,7 +22,7 @@ from imagenet_prep.model import Progress
 from imagenet_prep.storage.durable import begin_write_out, fsync_dir, make_folder
 from imagenet_prep.storage.files import atomic_file, load_json
 from imagenet_prep.storage.local import remove_abandoned
-from imagenet_prep.storage.refusals import space_errors, writing
+from imagenet_prep.storage.refusals import AGAIN, space_errors, writing
 from imagenet_prep.tfrecord import crc32c
 
 Span = tuple[int, int]
@@ -359,7 +359,11 @@ class FrontHasher:
                 while self._done < front and not self._stop.is_set():
                     count = file.readinto(buffer[: front - self._done])
                     if not count:
-                        raise WriteError(f"{self._part.path} shrank while it was written")
+                        raise WriteError(
+                            f"{self._part.path} became shorter while it was being written",
+                            "only this command may write to it",
+                            f"stop what else writes to it {AGAIN}",
+                        )
                     self._hash.update(buffer[:count])
                     self._give_back(file.fileno(), count)
                     self._done += count

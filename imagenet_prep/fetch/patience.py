@@ -12,6 +12,7 @@ from msgspec import Struct
 from urllib3 import Retry, exceptions
 
 from imagenet_prep.errors import NetworkError
+from imagenet_prep.text import number_of
 
 _TRIES_OF_LASTING = 3
 
@@ -151,7 +152,7 @@ class Patience:
     def _given_up(self, cut: CutError, failures: int) -> NetworkError:
         again = "run the same command again"
         return NetworkError(
-            f"{self.what}: gave up after {failures} attempts without progress",
+            f"{self.what}: gave up after {number_of(failures, 'attempt')} without progress",
             f"the last one failed with: {cut.reason}",
             f"received data is kept: {again} to resume" if self.kept() else f"{again} later",
         )

@@ -8,34 +8,26 @@ import base64
 import binascii
 import contextlib
 import json
-import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 from urllib.parse import urljoin
 
-from msgspec import Meta, Struct
-from msgspec.json import decode
+from msgspec import Struct
 from msgspec.structs import replace
 
-from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageError
+from imagenet_prep.errors import AccessError, InputError, NetworkError
 from imagenet_prep.escaping import command_line
 from imagenet_prep.fetch.answer_checks import RefusedError, check_status
-from imagenet_prep.fetch.credentials import (
-    Credentials,
-    Token,
-    secret_text,
-    token_in,
-    token_in_file,
-    unquoted,
-)
+from imagenet_prep.fetch.credentials import Credentials, Token
 from imagenet_prep.fetch.patience import Pace, Patience
 from imagenet_prep.fetch.reply import Body, inspect
 from imagenet_prep.fetch.session import Session, file_url, host_of
+from imagenet_prep.fetch.site_logins import KAGGLE_TOKEN_URL, kaggle_folders
 from imagenet_prep.hints import Hint
 from imagenet_prep.storage.files import load_json, save_json
-from imagenet_prep.text import listed, number_of
+from imagenet_prep.text import either, listed, number_of
 
 _LONGEST_JSON = 1 << 25
 _NO_LOGIN = -1
@@ -109,77 +101,22 @@ class Site(Struct, frozen=True):
             status = refused.status if refused.status in self.replies else 0
             detail, hint = self.replies[status if self.login else _NO_LOGIN]
             source = self.login.where if isinstance(self.login, Token) else ""
+            searched = detail.format(folders=self.login_folders())
             raise AccessError(
-                refused.what, detail or refused.detail, hint.format(where=source)
+                refused.what, searched or refused.detail, hint.format(where=source)
             ) from None
+
+    @staticmethod
+    def login_folders() -> str:
+        """The folders in which a login is looked for, for messages; "" if a reply names none."""
+        return ""
 
 
 # Kaggle -------------------------------------------------------------------------------------------
 
 COMPETITION = "imagenet-object-localization-challenge"
 RULES_URL = f"https://www.kaggle.com/c/{COMPETITION}/rules"
-_KAGGLE_TOKEN_URL = "https://www.kaggle.com/settings"  # noqa: S105 -- an address
 _LENGTHS = {"md5": 16, "crc32c": 4}
-
-
-def find_login() -> Token | Credentials | None:
-    """Find a login: KAGGLE_API_TOKEN (or a file it names), access_token, KAGGLE_USERNAME and
-    KAGGLE_KEY, kaggle.json.
-
-    The files are in KAGGLE_CONFIG_DIR; without it in ~/.kaggle, or in kaggle in XDG_CONFIG_HOME. An
-    access_token is always looked for in ~/.kaggle, too.
-
-    Raises:
-        UsageError: one of them can't be used; the message doesn't show its content.
-    """
-    home_folder = Path("~/.kaggle").expanduser()
-    chosen_folder = os.environ.get("KAGGLE_CONFIG_DIR")
-    if chosen_folder:
-        json_folders = [Path(chosen_folder).expanduser()]
-        token_folders = [*json_folders, home_folder]
-    else:
-        config_home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-        json_folders = [home_folder, Path(f"{config_home}/kaggle").expanduser()]
-        token_folders = json_folders
-    if token := _find_kaggle_token(token_folders):
-        return token
-    username = unquoted(os.environ.get("KAGGLE_USERNAME", ""))
-    key = unquoted(os.environ.get("KAGGLE_KEY", ""))
-    if username and key:
-        return Credentials(username, key, "from KAGGLE_USERNAME")
-    for folder in json_folders:
-        if credentials := _from_json(folder / "kaggle.json"):
-            return credentials
-    return None
-
-
-def _find_kaggle_token(folders: Sequence[Path]) -> Token | None:
-    """The token in KAGGLE_API_TOKEN or a file it names, then in access_token in one of the
-    folders.
-    """
-    path = Path(unquoted(os.environ.get("KAGGLE_API_TOKEN", ""))).expanduser()
-    token = token_in_file(path) if path.name and path.is_file() else token_in("KAGGLE_API_TOKEN")
-    for folder in folders:
-        token = token or token_in_file(folder / "access_token")
-    return token
-
-
-class _KaggleLogin(Struct):
-    username: Annotated[str, Meta(min_length=1)]
-    key: Annotated[str, Meta(min_length=1)]
-
-
-def _from_json(path: Path) -> Credentials | None:
-    if not (text := secret_text(path)):
-        return None
-    with contextlib.suppress(ValueError, RecursionError):
-        login = decode(text, type=_KaggleLogin)
-        return Credentials(login.username, login.key)
-    raise UsageError(
-        f"{path} holds no credentials",
-        'expected {"username": ..., "key": ...}',
-        f"create a new one at {_KAGGLE_TOKEN_URL}",
-    )
 
 
 class KaggleSite(Site, frozen=True):
@@ -199,15 +136,15 @@ class KaggleSite(Site, frozen=True):
         _NO_LOGIN: (
             (
                 "found no KAGGLE_API_TOKEN, no KAGGLE_USERNAME with KAGGLE_KEY, "
-                "and no credentials in ~/.kaggle"
+                "and no credentials in {folders}"
             ),
             (
-                f"create a token at {_KAGGLE_TOKEN_URL}, set KAGGLE_API_TOKEN, "
+                f"create a token at {KAGGLE_TOKEN_URL}, set KAGGLE_API_TOKEN, "
                 f"and accept the rules at {RULES_URL}"
             ),
         ),
         403: (
-            "got HTTP status 403: the rules are not accepted yet",
+            "got HTTP status 403, as an account does that has not accepted the rules",
             (
                 f"sign in as the token's user, accept the rules at {RULES_URL}, "
                 "and run the same command again"
@@ -215,9 +152,15 @@ class KaggleSite(Site, frozen=True):
         ),
         0: (
             "",
-            f"create a new token at {_KAGGLE_TOKEN_URL}, and set KAGGLE_API_TOKEN",
+            f"create a new token at {KAGGLE_TOKEN_URL}, and set KAGGLE_API_TOKEN",
         ),  # 401: an unknown user
+        200: ("", "look at the site with a browser, and run the same command again later"),
     }
+
+    @staticmethod
+    def login_folders() -> str:
+        """The folders of kaggle.json."""
+        return either(map(str, kaggle_folders()))
 
     def files(
         self, session: Session, state: Path, pace: Pace, *, is_kept: bool = True
@@ -256,21 +199,6 @@ _FILE = re.compile(r"data/((train|validation)-([0-9]{5})-of-([0-9]{5})\.parquet)
 _SHA256 = re.compile(r"(?:sha256:)?([0-9a-f]{64})").fullmatch
 
 
-def find_token() -> Token | None:
-    """Find a token: HF_TOKEN, HUGGING_FACE_HUB_TOKEN, the file HF_TOKEN_PATH, then token in
-    HF_HOME.
-
-    HF_HOME is ~/.cache/huggingface by default.
-
-    Raises:
-        UsageError: one of them can't be used; the message doesn't show its content.
-    """
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    home = os.environ.get("HF_HOME") or f"{cache}/huggingface"
-    path = Path(os.path.expandvars(os.environ.get("HF_TOKEN_PATH") or f"{home}/token")).expanduser()
-    return token_in("HF_TOKEN") or token_in("HUGGING_FACE_HUB_TOKEN") or token_in_file(path)
-
-
 class HuggingFaceSite(Site, frozen=True):
     """The data set ILSVRC/imagenet-1k of the Hugging Face Hub: its parquet files at one commit.
 
@@ -303,7 +231,8 @@ class HuggingFaceSite(Site, frozen=True):
         """The parquet files of one commit; if ``is_kept``,
         ``state`` keeps the commit of the first run.
         """
-        commit = self._commit(session, state, pace, is_kept)
+        known_commit = _load_commit(state)
+        commit = known_commit or self._newest_commit(session, state, pace, is_kept)
         offers: dict[str, Offer] = {}
         file_counts = dict.fromkeys(self.splits, 1)
         for entry in self._list(session, commit, pace):
@@ -312,20 +241,17 @@ class HuggingFaceSite(Site, frozen=True):
                 filename, split, count = match[1], match[2], int(match[4])
                 offers[filename] = self._offer(entry, filename, commit)
                 file_counts[split] = max(file_counts[split], count)
-        _refuse_other_files(offers, file_counts, commit, state)
+        kept_state = state if known_commit else None
+        _refuse_other_files(offers, file_counts, commit, kept_state)
         return tuple(offers[name] for name in sorted(offers))
 
-    def _commit(self, session: Session, state: Path, pace: Pace, is_kept: bool) -> str:
+    def _newest_commit(self, session: Session, state: Path, pace: Pace, is_kept: bool) -> str:
         """The commit to fetch; the next one may have other files under the same names."""
-        saved = load_json(state)
-        pinned = saved.get("commit") if isinstance(saved, dict) else None
-        if isinstance(pinned, str) and _COMMIT(pinned):
-            return pinned
         url = file_url(self.base_url, f"api/datasets/{DATASET}/revision/main")
         answer, _ = _ask_json(session, url, pace)
         commit = answer.get("sha") if isinstance(answer, dict) else None
         if not isinstance(commit, str) or not _COMMIT(commit):
-            raise _unusable_answer(url, "a commit")
+            raise _unusable_answer(url, "the id of its newest commit")
         if is_kept:
             save_json(state, {"dataset": DATASET, "commit": commit})
         return commit
@@ -348,14 +274,24 @@ class HuggingFaceSite(Site, frozen=True):
         lfs, size = entry.get("lfs"), entry.get("size")
         sha256 = _SHA256(str(lfs.get("oid"))) if isinstance(lfs, dict) else None
         if not isinstance(size, int) or size <= 0:
-            raise _unusable_answer(url, "its size")
+            raise _unusable_answer(url, f"the size of {filename}")
         return Offer(filename, url, size, {"sha256": sha256[1]} if sha256 else {})
 
 
+def _load_commit(state: Path) -> str:
+    """The commit that an earlier run fetched from; "" if there was none."""
+    saved = load_json(state)
+    commit = saved.get("commit") if isinstance(saved, dict) else None
+    return commit if isinstance(commit, str) and _COMMIT(commit) else ""
+
+
 def _refuse_other_files(
-    names: Collection[str], file_counts: Mapping[str, int], commit: str, state: Path
+    names: Collection[str], file_counts: Mapping[str, int], commit: str, state: Path | None
 ) -> None:
-    """Raise InputError if the files of a commit are not as many of each split as they say."""
+    """Raise InputError if the files of a commit are not as many of each split as they say.
+
+    ``state`` is the file that names the commit, if an earlier run chose it.
+    """
     expected_names = [
         f"{split}-{number:05d}-of-{count:05d}.parquet"
         for split, count in file_counts.items()
@@ -364,14 +300,18 @@ def _refuse_other_files(
     if set(expected_names) == set(names):
         return
     missing_names = [name for name in expected_names if name not in names]
+    other_names = sorted(set(names) - set(expected_names))
+    texts = [f"expected {number_of(len(expected_names), 'parquet file')}"]
+    if missing_names:
+        texts.append(f"missing: {listed(missing_names)}")
+    if other_names:
+        texts.append(f"not expected: {listed(other_names)}")
+    hint = Hint("fetch another copy with --source")
+    if state is not None:
+        remove = command_line(["rm", "--", str(state)])
+        hint = Hint(hint, ", or use the newest commit: ", remove)
     raise InputError(
-        f"{DATASET} at the commit {commit[:12]} is not the expected copy",
-        f"expected {number_of(len(expected_names), 'parquet file')}, "
-        f"missing: {listed(missing_names) or 'none'}",
-        Hint(
-            command_line(["rm", str(state)]),
-            " to use the newest commit, or fetch another copy with --source",
-        ),
+        f"{DATASET} at the commit {commit[:12]} is not the expected copy", "; ".join(texts), hint
     )
 
 
@@ -392,7 +332,7 @@ def _ask_json(session: Session, url: str, pace: Pace) -> tuple[Any, str]:
 
     try:
         return Patience(DATASET, pace, note=session.note).until(ask)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _unusable_answer(url, "JSON") from None
 
 

@@ -33,6 +33,8 @@ _NO_VALIDATOR = (
     "the server sends neither ETag nor date, and no checksum is known: parts may not fit together"
 )
 
+_OTHER_VALIDATOR = "the file on the server may have changed: its ETag or date differs"
+
 _LENGTH = re.compile(r"\d{1,18}", re.ASCII)
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)
 
@@ -83,7 +85,7 @@ class Remote:
             return reason
         if self.url != other.url:
             return ""  # another mirror has its own validators; the digest decides
-        return "" if self._has_validators_of(other) else "the file on the server has changed"
+        return "" if self._has_validators_of(other) else _OTHER_VALIDATOR
 
     def _has_validators_of(self, other: Remote) -> bool:
         """Whether the strong ETags are equal, otherwise the dates; or neither version has any."""
@@ -266,12 +268,13 @@ class RemoteFile(Struct, frozen=True):
         if restart.is_about_ranges:
             return NetworkError(
                 f"{host_of(self.url)} doesn't serve parts of {name_of(self.url)}",
-                "expected an answer to a Range request, which single classes require",
-                "name another server with --base-url, or fetch all classes: leave out --classes",
+                f"expected an answer to a Range request{_in_brackets(restart.reason)}",
+                "name another server with --base-url; if you chose classes, you can also leave out "
+                "--classes",
             )
         return NetworkError(
-            f"{name_of(self.url)} on {host_of(self.url)} changed while parts of it were fetched",
-            "expected the same file throughout",
+            f"{name_of(self.url)} on {host_of(self.url)} differs between two of its parts",
+            f"expected the same file throughout: {restart.reason}",
             "run the same command again: complete files are kept",
         )
 
@@ -347,6 +350,10 @@ class RemoteFile(Struct, frozen=True):
             return self.remote.total
         length = content_length(response)
         return -1 if length is None else length
+
+
+def _in_brackets(reason: str) -> str:
+    return f" ({reason})" if reason else ""
 
 
 def _no_parts(reason: str) -> CutError:

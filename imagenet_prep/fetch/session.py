@@ -277,7 +277,7 @@ class Session:
             if proxy:
                 response.close()
                 _, _, schemes = (response.reason or "").partition("offers ")
-                proxy.refuse_password(schemes)
+                proxy.refuse_password(schemes, host_of(url))
         return response
 
 
@@ -372,14 +372,15 @@ def _home(base_url: str) -> Origin:
     if scheme not in _DEFAULT_PORTS or not host:
         raise UsageError(
             "the base URL can't be used",
-            "expected http://... or https://... with a host name",
+            "expected http://... or https://... with a host name, and a port up to 65535 if any",
             "correct --base-url",
         )
     if parts.username is not None or parts.password is not None:
         raise UsageError(
             "the base URL holds credentials",
-            f"expected just https://{host}/...",
-            "set IMAGENET_USERNAME and IMAGENET_ACCESS_KEY instead",
+            f"expected just {scheme}://{host_of(base_url)}/...",
+            "set the variables of your account instead: IMAGENET_USERNAME and IMAGENET_ACCESS_KEY, "
+            "KAGGLE_API_TOKEN or HF_TOKEN",
         )
     return scheme, host, port
 
@@ -390,6 +391,8 @@ def check_host(host: str) -> None:
         raise ValueError("a character that no name has")
     if host.isascii():
         host.encode("idna")
+    else:
+        requests.Request("GET", f"http://{host}/").prepare()
 
 
 def origin(url: str) -> Origin:

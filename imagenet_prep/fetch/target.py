@@ -137,11 +137,11 @@ class Target(Struct, frozen=True, eq=False):
     def stranger(self, detail: str) -> InputError:
         """The error for a different file under this name."""
         return InputError(
-            f"{self.path} exists, but is not the expected archive",
+            f"{self.path} is not the expected file",
             detail,
             Hint(
                 "run ",
-                command_line(["mv", str(self.path), "ELSEWHERE"]),
+                command_line(["mv", "--", str(self.path), "ELSEWHERE"]),
                 ", then the same command again",
             ),
         )
@@ -155,7 +155,7 @@ def set_aside(layout: Layout, filename: str, fault: str, digest: str = "") -> In
     partial.replace(aside)
     forget(partial)
     return InputError(
-        f"{filename} arrived corrupt and is kept as {aside}",
+        f"{filename} arrived, but is not the expected file; it is kept as {aside}",
         fault,
-        Hint("run ", command_line(["rm", str(aside)]), ", then the same command again"),
+        Hint("run ", command_line(["rm", "--", str(aside)]), ", then the same command again"),
     )

@@ -21,13 +21,14 @@ from imagenet_prep.fetch.session import Session, host_of
 from imagenet_prep.fetch.target import set_aside
 from imagenet_prep.fetch.transfer import Manner, fetch_span
 from imagenet_prep.ilsvrc2012.official_tars import ArchiveIndex, ClassTars, class_tars
+from imagenet_prep.sources.archive_faults import ArchiveFault
 from imagenet_prep.sources.slices import FileSlices
-from imagenet_prep.sources.tar_members import ArchiveFault, Sliceable, iter_members
+from imagenet_prep.sources.tar_members import Sliceable, iter_members
 from imagenet_prep.sources.zip_entries import check_end, iter_entries
 from imagenet_prep.storage.durable import make_folder
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import local_path
-from imagenet_prep.text import is_web_page
+from imagenet_prep.text import is_web_page, number_of
 
 _END_BLOCKS = 1024  # bytes of zeros at the end of a tar (POSIX.1-2017, ustar Interchange Format)
 _SMALL = 1 << 16  # bytes: a file that is read as a whole, if the server serves no parts
@@ -54,7 +55,7 @@ def look_at(source: RemoteFile, name: str) -> None:
         fault = _fault_of_end(source if source.remote.ranges else source[:total], name)
     if fault:
         raise InputError(
-            f"{host_of(source.url)} has a different kind of file under the name {name}",
+            f"{host_of(source.url)} has a wrong file under the name {name}",
             fault,
             "check --base-url if you set it; nothing was fetched",
         )
@@ -78,6 +79,8 @@ def _fault_of_head(head: bytes, total: int, name: str) -> str:
     file_format = _FORMATS.get(Path(name).suffix.lower(), "a binary file")
     if total and _fits(head, total, file_format):
         return ""
+    if file_format == "a tar archive" and head[257:262] == b"ustar":
+        return f"expected a tar archive, whose size is a multiple of 512 bytes, got {total:,} bytes"
     return f"expected {file_format}, got {_describe(head, total)}"
 
 
@@ -113,13 +116,13 @@ def _fault_of_end(view: Sliceable, name: str) -> str:
         try:
             check_end(view)
         except ArchiveFault as fault:
-            return f"expected a zip archive, got a truncated one: {fault.reason}"
+            return f"expected a whole zip archive: {fault.reason}"
     if suffix == ".parquet":  # the length of the metadata (4 bytes), then the magic
         tail = bytes(view[max(0, total - 8) : total])
         if tail[4:] != b"PAR1" or not 0 < struct.unpack("<I", tail[:4])[0] <= total - 12:
             return (
-                "expected a parquet file, got a truncated one: "
-                f"its {total:,} bytes have no valid end"
+                f"expected a whole parquet file: its {total:,} bytes have no valid end; "
+                "it is cut, damaged or followed by other bytes"
             )
     return ""
 
@@ -139,7 +142,7 @@ def _fault_inside(view: FileSlices, name: str) -> str:
                     pass
     except ArchiveFault as fault:
         return f"it is damaged {fault}"
-    except (EOFError, OSError, zlib.error) as error:
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         return f"expected gzip data, got damaged data: {error}"
     return ""
 
@@ -181,8 +184,9 @@ class RemoteClasses(Struct, frozen=True):
             InputError: the archive is damaged, or lacks a class.
             NetworkError: the server can't be reached, or sends no parts of a file.
         """
+        filename = remote.url.rpartition("/")[2]
         manner.progress.note(
-            f"looking for {len(wnids):,} classes in {remote.url.rpartition('/')[2]}"
+            f"looking for {number_of(len(wnids), 'class', 'classes')} in {filename}"
         )
         source = RemoteFile(session, url, remote, manner.pace)
         places = class_tars(source, wnids)
@@ -190,7 +194,8 @@ class RemoteClasses(Struct, frozen=True):
         if lacking:
             raise InputError(
                 f"{source.path} has no {lacking[0]}.tar",
-                f"expected {len(wnids):,} classes, {len(lacking):,} are missing",
+                f"expected {number_of(len(wnids), 'class', 'classes')}, "
+                f"{len(lacking):,} of them missing",
                 "check --base-url if you set it",
             )
         spans: dict[str, Span] = {}

@@ -35,7 +35,7 @@ from imagenet_prep.ilsvrc2012.repacked import (
     unpack_command,
     unzip_command,
 )
-from imagenet_prep.sources.tars import compression_of, decompress_command
+from imagenet_prep.sources.compressed_tars import compression_of, decompress_command
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.files import IN_WORDS, kind_of, names_in, open_file, scan
 from imagenet_prep.storage.layout import STATE_NAME, Layout
@@ -214,7 +214,10 @@ def _renamed(source: AnyPath, target: AnyPath) -> Astray:
     move = command_line(["mv", "--", str(source), str(target)])
     if not target.parent.is_dir():
         move = command_line(["mkdir", "-p", str(target.parent)]).then(move)
-    return Astray(f"{source} looks like {target.name}; rename it", f"expected it as {target}", move)
+    finding = f"{source} looks like {target.name}; rename it"
+    if source.name == target.name:
+        finding = f"{source} is not in the folder of raw data"
+    return Astray(finding, f"expected it as {target}", move)
 
 
 def refuse_astray(layout: Layout, key: str) -> None:
@@ -282,7 +285,9 @@ def _first_match(folder: AnyPath, patterns: Sequence[str], split: str) -> AnyPat
 
 
 def refuse_empty(layout: Layout, source: ImageSource, part: Part) -> None:
-    """Raise InputError for a copy without any image: its shards would be empty."""
+    """Raise InputError for a copy without any image of the part: its shards would be empty."""
+    what = f"{source.path} holds no {source.split} image of {part.name}"
+    move = "move it away, and run the same command again"
     names: list[str] = []
     if source.path.is_dir():
         misplaced = find_misplaced(layout, source.split, FOLDERS[source.split], source.path)
@@ -292,16 +297,21 @@ def refuse_empty(layout: Layout, source: ImageSource, part: Part) -> None:
     compressed = next(filter(is_compressed_class_tar, names), None)
     if compressed is not None:
         raise compressed_in_folder(source.path, compressed)
+    if not part.is_whole:
+        raise InputError(
+            what,
+            f"expected images of its classes, such as {min(part.labels)}",
+            "get a copy with these classes, or choose other classes",
+        )
+    if not source.is_unpacked:
+        raise InputError(what, "expected images with the names of image-net.org", move)
     raise InputError(
-        f"{source.path} holds no {source.split} image of {part.name}",
+        what,
         (
             "expected folders such as n01440764, or an archive of image-net.org; "
             f"found {listed(names) or 'nothing'}"
         ),
-        Hint(
-            "move it away, and run the same command again; for images of your own: ",
-            command("init", source.path),
-        ),
+        Hint(f"{move}; for images of your own: ", command("init", source.path)),
     )
 
 

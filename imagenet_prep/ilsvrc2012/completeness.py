@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 from imagenet_prep.checks.checked_dataset import SetFindings
 from imagenet_prep.checks.inventory import Inventory
@@ -91,7 +91,7 @@ class Evidence:
         if not self.expected_by_class:
             wnids = list(self.part.labels)
             classes = wnids[0] if len(wnids) == 1 else "each class"
-            return f"How many {classes} should have is not known without the devkit."
+            return f"How many images {classes} should have is not known without the devkit."
         boxes = self.source.get("boxes", {}).get("count", 0)
         if boxes not in (0, facts.BOXES):
             source = f"Their boxes are from a file of {boxes:,} boxes"
@@ -102,26 +102,18 @@ class Evidence:
 
     def other_images(self) -> str:
         """The evidence that the images are not the published ones; "" if there is none."""
-        not_published = "They are not the published images:"
         repairs = repairs_of(self.inventory.infos.values())
         repaired = repaired_images(repairs).keys()
         odd_images = self._odd_images()
         if self.inventory.manifest is not None and repaired != odd_images:
-            images = number_of(len(odd_images), "PNG and CMYK image")
-            published_count = len(repaired & odd_images)
-            other_count = len(repaired - odd_images)
-            return (
-                f"{not_published} {published_count} of {images} are among them, "
-                f"and {other_count:,} others."
-            )
+            return other_odd_images(repaired, odd_images)
         comparable = self.comparable()
         sizes = self.inventory.sizes
         differing = [name for name in comparable if sizes[name] != facts.PUBLISHED_SIZES[name]]
         if differing:
-            return (
-                f"{not_published} {len(differing)} of {len(comparable)} comparable shards have "
-                "other sizes."
-            )
+            shards = f"{len(differing)} of {number_of(len(comparable), 'shard')}"
+            verb = "has another size" if len(differing) == 1 else "have other sizes"
+            return f"{_NOT_PUBLISHED} {shards} whose size is published {verb}."
         return ""
 
     def _odd_images(self) -> set[str]:
@@ -202,6 +194,22 @@ def _has_published_sizes(evidence: Evidence) -> bool:
     """Whether all shards without repaired images are there, and can be compared."""
     unrepaired = facts.PUBLISHED_SIZES.keys() - evidence.repaired_shards()
     return unrepaired == set(evidence.comparable())
+
+
+_NOT_PUBLISHED = "They are not the published images:"
+
+
+def other_odd_images(odd_images: Set[str], published: Set[str]) -> str:
+    """The evidence that PNG and CMYK images, by their names, are not the published ones."""
+    others = len(odd_images - published)
+    if not published:
+        images = number_of(others, "PNG or CMYK image is", "PNG or CMYK images are")
+        return f"{_NOT_PUBLISHED} {images} among them, and none is published."
+    images = number_of(len(published), "PNG and CMYK image is", "PNG and CMYK images are")
+    evidence = f"{_NOT_PUBLISHED} {len(odd_images & published)} of {images} among them"
+    if others:
+        evidence += f", and {number_of(others, 'other')}"
+    return f"{evidence}."
 
 
 # copies that were encoded again -------------------------------------------------------------------

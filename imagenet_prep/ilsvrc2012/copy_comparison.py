@@ -5,7 +5,7 @@ facts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -23,7 +23,7 @@ from imagenet_prep.ilsvrc2012.copy_listing import GET_MISSING, CopyListing
 from imagenet_prep.ilsvrc2012.devkit import train_counts
 from imagenet_prep.ilsvrc2012.digests import Digests, find_digests
 from imagenet_prep.ilsvrc2012.image_counts import count_by_wnid
-from imagenet_prep.ilsvrc2012.official import ImageSource
+from imagenet_prep.ilsvrc2012.official import ANOTHER_COPY, ImageSource
 from imagenet_prep.ilsvrc2012.official_tars import OfficialTar
 from imagenet_prep.ilsvrc2012.plan_inputs import find_sources, other_copies
 from imagenet_prep.ilsvrc2012.planned_boxes import attach_boxes
@@ -181,9 +181,8 @@ class CopyComparison:
         split = source.split
         with collecting() as obstacles:
             catalog = _list(source, engine, progress)
-        misplaced = _count_misplaced(obstacles.problems)
-        images = len(catalog) + misplaced.total()
-        self.problems += _grouped(obstacles, split, images)
+        misplaced = _find_misplaced(obstacles.problems)
+        self.problems += _grouped(obstacles, source, len(catalog) + len(misplaced))
         self.notes += [*obstacles.notes, *other_copies(self.layout, source)]
         self.skipped += obstacles.skipped
         if source.missing:
@@ -191,18 +190,21 @@ class CopyComparison:
         self._attach_boxes(catalog)
         raw_split = RawSplit(split, source.words, catalog, recorder, facts.IMAGES[split])
         self.splits.append(raw_split)
+        if obstacles.more:
+            return  # not all images under another class are known by name
         well_placed = count_by_wnid(catalog.count_by_label())
-        counts = misplaced + Counter(well_placed)
+        counts = Counter(misplaced.values()) + Counter(well_placed)
         if split == facts.VALIDATION:
-            self._compare_validation(catalog, counts)
+            self._compare_validation({*catalog.names, *misplaced}, counts)
         else:
             self._compare_train(counts, by_class)
 
-    def _compare_validation(self, catalog: Catalog, counts: Counter[str]) -> None:
-        """Compare the validation images with the table, which has all names."""
+    def _compare_validation(self, present: Collection[str], counts: Counter[str]) -> None:
+        """Compare the validation images with the table, which has all names;
+        ``present`` are those that are there, in the right class or not.
+        """
         names_by_class = _validation_names()
         short = [wnid for wnid, names in names_by_class.items() if counts[wnid] < len(names)]
-        present = set(catalog.names) if short else set()
         for wnid in short:
             names = names_by_class[wnid]
             got = counts[wnid]
@@ -327,16 +329,20 @@ class _WrongPlace(NamedTuple):
     wrong_class: str
 
 
-def _count_misplaced(problems: Iterable[Problem]) -> Counter[str]:
-    """The images that are there under another class, by their own."""
-    misplaced = [problem for problem in problems if problem.kind is ProblemKind.WRONG_LABEL]
-    return Counter(problem.expected for problem in misplaced)
+def _find_misplaced(problems: Iterable[Problem]) -> dict[str, str]:
+    """The images that are there under another class, each with its own class."""
+    misplaced: dict[str, str] = {}
+    for problem in problems:
+        if problem.kind is ProblemKind.WRONG_LABEL:
+            misplaced[problem.image] = problem.expected
+    return misplaced
 
 
-def _grouped(obstacles: Obstacles, split: str, images: int) -> Iterator[Problem]:
+def _grouped(obstacles: Obstacles, source: ImageSource, images: int) -> Iterator[Problem]:
     """The problems of a listing of so many images;
     those of one class in one wrong place are one problem.
     """
+    split = source.split
     misplaced: dict[_WrongPlace, list[Problem]] = {}
     for problem in obstacles.listed(split):
         if problem.kind is ProblemKind.WRONG_LABEL:
@@ -345,7 +351,8 @@ def _grouped(obstacles: Obstacles, split: str, images: int) -> Iterator[Problem]
         else:
             yield problem
     if len(misplaced) > _MANY:
-        yield _in_another_order(misplaced, split, images)
+        of_all = "" if obstacles.more else f" of {images:,}"
+        yield _in_another_order(misplaced, source, of_all)
         return
     for wrong_place, problems in misplaced.items():
         yield _misplaced(wrong_place, problems)
@@ -361,20 +368,22 @@ def _misplaced(wrong_place: _WrongPlace, problems: Sequence[Problem]) -> Problem
 
 
 def _in_another_order(
-    misplaced: Mapping[_WrongPlace, Sequence[Problem]], split: str, images: int
+    misplaced: Mapping[_WrongPlace, Sequence[Problem]], source: ImageSource, of_all: str
 ) -> Problem:
-    """Images of many classes under others: their labels were taken from another list."""
+    """Images of many classes under others: their labels were taken from another list.
+
+    ``of_all`` is the number of all images as text; "" if it isn't known.
+    """
     count = 0
     examples: list[str] = []
     for (_, wnid, wrong_class), problems in misplaced.items():
         count += len(problems)
         examples.append(f"{problems[0].image} of {wnid} under {wrong_class}")
     detail = (
-        f"{count:,} of {images:,} images are under another class, as if by other labels: "
+        f"{count:,}{of_all} images are under another class, as if by other labels: "
         f"{listed(examples)}"
     )
-    untar = command_line([NAME, "untar", "DATA_DIR"])
-    remedy = Hint(
-        "sort the images by their names, or get another copy: ", untar, " sorts the archives"
-    )
-    return Problem(ProblemKind.WRONG_LABEL, split, detail, remedy, count=count)
+    remedy = ANOTHER_COPY
+    if source.is_unpacked and source.split == facts.TRAIN:
+        remedy = f"move each image to the folder of the class in its name, or {ANOTHER_COPY}"
+    return Problem(ProblemKind.WRONG_LABEL, source.split, detail, remedy, count=count)

@@ -13,7 +13,11 @@ from msgspec import Struct
 from imagenet_prep.checks.raw_check import ImageFindings, RawSplit
 from imagenet_prep.checks.verdict import Depth, ReasonedLevel
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.completeness import find_encoded_again, remedy_encoded_again
+from imagenet_prep.ilsvrc2012.completeness import (
+    find_encoded_again,
+    other_odd_images,
+    remedy_encoded_again,
+)
 from imagenet_prep.ilsvrc2012.digests import Digests
 from imagenet_prep.ilsvrc2012.planning import sampled_repairs
 from imagenet_prep.images.prepare import repaired_images
@@ -111,15 +115,10 @@ class CopyListing(Struct, frozen=True):
         odd_images = repaired_images(findings.odd.names).keys()
         published = frozenset().union(*facts.ODD_IMAGES.values())
         if odd_images != published:
-            images = number_of(len(published), "PNG and CMYK image")
-            yield (
-                "They are not the published images: "
-                f"{len(odd_images & published)} of {images} are among them, "
-                f"and {len(odd_images - published):,} others."
-            )
+            yield other_odd_images(odd_images, published)
         if findings.twin_count and not self._has_published_sizes:
-            pairs = number_of(findings.twin_count, "pair")
-            yield f"{pairs} of images have the same bytes: one may have taken the place of another."
+            pairs = number_of(findings.twin_count, "pair of images has", "pairs of images have")
+            yield f"{pairs} the same bytes: one may have taken the place of another."
 
     @property
     def _has_published_sizes(self) -> bool:

@@ -55,6 +55,11 @@ class HubFiles(ImageSource, frozen=True):
         return min(candidates, key=lambda files: len(files.lacking), default=None)
 
     @property
+    def files(self) -> str:
+        """A pattern of the files."""
+        return f"{self.path.parent}/{self.split}-*.parquet"
+
+    @property
     def size(self) -> int:
         """Bytes of the present files."""
         return sum(path.stat().st_size for path in self.paths)

@@ -41,17 +41,42 @@ def missing_text(
         return None
     is_exact = part.is_whole or is_counted or split == facts.VALIDATION
     at_least = "" if is_exact else "at least "
-    difference = (
-        f"{expected - present:,} missing"
-        if present <= expected
-        else f"{present - expected:,} too many"
-    )
-    text = f"{split}: {present:,} of {at_least}{expected:,} images, {difference}"
+    text = f"{split}: {present:,} of {at_least}{expected:,} images"
+    if present < expected:
+        text += f", {expected - present:,} missing"
+    elif present > expected:
+        text += f", {present - expected:,} too many"
     text += _classes_text("without any", _absent_classes(counts, part))
     if differing:
         return text + _classes_text("with other numbers than the devkit's", differing)
     fewest = facts.FEWEST[split]
     return text + _classes_text(f"with fewer than {fewest}", _short_classes(counts, fewest))
+
+
+def has_too_many(
+    catalog: Catalog | None, split: str, part: Part, by_class: Mapping[str, int]
+) -> bool:
+    """Whether a split has more images than the part, in all or in a class."""
+    counts = catalog.count_by_label() if catalog else {}
+    if sum(counts.values()) > expected_images(catalog, split, part, by_class):
+        return True
+    if not by_class or split != facts.TRAIN:
+        return False
+    return any(count > by_class[wnid] for wnid, count in count_by_wnid(counts).items())
+
+
+def has_too_few(
+    catalog: Catalog | None, split: str, part: Part, by_class: Mapping[str, int]
+) -> bool:
+    """Whether a split has fewer images than the part, in all or in a class."""
+    counts = catalog.count_by_label() if catalog else {}
+    if sum(counts.values()) < expected_images(catalog, split, part, by_class):
+        return True
+    if len(counts) < len(part.labels):
+        return True
+    if not by_class or split != facts.TRAIN:
+        return False
+    return any(count < by_class[wnid] for wnid, count in count_by_wnid(counts).items())
 
 
 def _classes_text(quality: str, classes: Sequence[str]) -> str:

@@ -26,10 +26,11 @@ from imagenet_prep.ilsvrc2012.official import (
     refuse_misplaced,
 )
 from imagenet_prep.model import Engine, Progress
+from imagenet_prep.sources.archive_faults import CutZip, ZipFault
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.skipped import OTHER_NAMES, SYSTEM_FILES, Skipped, is_system_file
 from imagenet_prep.sources.slices import FileSlices, Row
-from imagenet_prep.sources.zip_entries import CutZip, ZipFault, check_end
+from imagenet_prep.sources.zip_entries import check_end
 from imagenet_prep.sources.zips import Zip, walk_zip, with_slashes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import local_path
@@ -105,7 +106,9 @@ class KaggleZip(ImageSource, frozen=True):
                 check_end(view)
             except ZipFault as fault:
                 is_cut = isinstance(fault, CutZip)
-                condition = "cut, or followed by other bytes" if is_cut else "damaged"
+                condition = (
+                    "cut, damaged at its end, or followed by other bytes" if is_cut else "damaged"
+                )
                 return f", which is {condition} ({size_text(len(view))})"
         return ""
 
@@ -116,7 +119,7 @@ class KaggleZip(ImageSource, frozen=True):
             stamp = view.stamp
         listing = _list_zip(path, stamp)[self.split]
         for folder, name in listing.misplaced:
-            refuse_misplaced(f"{path}/{folder}", name, self.split)
+            refuse_misplaced(f"{path}/{folder}", name, self.split, can_move=False)
         listing.skipped.note(path, progress)
         return finished([listing.images], self.split, path)
 

@@ -19,7 +19,10 @@ LABEL_PATTERNS = {
             "labels are the devkit's ids: {} of {} records have the id of ILSVRC2012_devkit_t12 in "
             "place of the label"
         ),
-        "translate them with imagenet_2012_devkit_synsets.txt, or make the set again",
+        (
+            "make the set again, or translate them: line N of "
+            "imagenet_prep/ilsvrc2012/data/imagenet_2012_devkit_synsets.txt has the class of id N"
+        ),
     ),
 }
 """The message and the remedy for labels that are wrong in a well-known way."""
@@ -42,12 +45,18 @@ def merge_patterns(
     """
     records = sum(report.records for report in reports)
     matches = {pattern: _count_kind(reports, pattern) for pattern in LABEL_PATTERNS}
-    # a label of one or two classes matches both patterns
-    count = sum(matches.values())
+    wrong_labels = sum(_count_kind(reports, kind) for kind in _ABOUT_LABELS)
     merged: list[Problem] = []
     for pattern, (detail, remedy) in LABEL_PATTERNS.items():
-        if 2 * matches[pattern] > records:
+        count = matches[pattern]
+        if 2 * count > records:
+            if pattern is ProblemKind.DEVKIT_LABELS:
+                # the devkit's id of one or two classes is also their label minus 1
+                count += matches[ProblemKind.ZERO_BASED_LABELS]
             text = detail.format(f"{count:,}", f"{records:,}")
+            others = wrong_labels - count
+            if others:
+                text += f"; {others:,} {'has' if others == 1 else 'have'} another wrong label"
             merged.append(Problem(pattern, split, text, remedy, count=count))
     if merged:
         return merged + [problem for problem in problems if problem.kind not in _ABOUT_LABELS]

@@ -12,17 +12,18 @@ import numpy as np
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import mention
-from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.model import Engine, ProblemKind, Progress
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.obstacles import refuse
 from imagenet_prep.sources.skipped import Skipped
-from imagenet_prep.sources.tar_members import stream_faults
+from imagenet_prep.sources.tar_members import WHOLE_COPY, stream_faults
 from imagenet_prep.storage.files import scan
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
+
+ANOTHER_COPY = "get another copy of these images"
+"""The remedy for images that no command can sort."""
 
 _LONGEST = 100  # bytes in a name; a tar's own limit without extensions
 
@@ -62,6 +63,11 @@ class ImageSource(Struct, frozen=True):
     def words(self) -> str:
         """Its name for messages, such as "the folder train"."""
         return self.path.name
+
+    @property
+    def files(self) -> str:
+        """All its files, as a path or a pattern, for messages."""
+        return str(self.path)
 
     @property
     def size(self) -> int:
@@ -109,33 +115,49 @@ def is_misplaced(class_folder: str, name: str, split: str) -> bool:
     return facts.class_of(name, split) in facts.labels() and facts.is_wnid(class_folder)
 
 
-def refuse_misplaced(folder: str, name: str, split: str) -> None:
-    """Refuse an image in the wrong class folder: its true class must not be guessed."""
-    wnid, class_folder = facts.class_of(name, split) or "", folder.rpartition("/")[2]
+def refuse_misplaced(folder: str, name: str, split: str, *, can_move: bool) -> None:
+    """Refuse an image in the wrong class folder: its true class must not be guessed.
+
+    ``can_move``: it is a file of its own, not in an archive.
+    """
+    wnid = facts.class_of(name, split) or ""
+    parent, _, class_folder = folder.rpartition("/")
+    remedy = ANOTHER_COPY
+    if can_move:
+        remedy = f"move every image of {wnid} in this folder to {parent}/{wnid}"
     error = InputError(
         f"{folder}/{name} is in the wrong class folder",
         f"expected it in {wnid}, found it in {class_folder}",
-        Hint("move it there, or run ", mention("untar", "DATA_DIR"), " to sort the images"),
+        remedy,
     )
     refuse(error, ProblemKind.WRONG_LABEL, folder, image=name, expected=wnid, got=class_folder)
 
 
-def finished(parts: Iterable[Catalog], split: str, path: AnyPath | None = None) -> Catalog:
+def finished(
+    parts: Iterable[Catalog],
+    split: str,
+    path: AnyPath | None = None,
+    *,
+    remedy_of_twins: str = WHOLE_COPY,
+) -> Catalog:
     """The rows of all parts in canonical order, with the words of the labels.
 
-    With the ``path`` of the copy, an image that occurs twice raises InputError with both places.
+    With the ``path`` of the copy, an image that occurs twice raises InputError with both places
+    and ``remedy_of_twins``.
     """
     catalog = Catalog.join(parts)
     catalog.split = split
     catalog.classes = {
         label: (wnid, facts.texts()[wnid]) for label, wnid in enumerate(facts.synsets(), 1)
     }
-    return without_twins(catalog, lambda row: _twice(catalog, row, path)) if path else catalog
+    if path is None:
+        return catalog
 
+    def twice(row: int) -> InputError:
+        places = f"{catalog.place(row)} and {catalog.place(row + 1)}"
+        return InputError(f"{path} holds {catalog.names[row]} twice", places, remedy_of_twins)
 
-def _twice(catalog: Catalog, row: int, path: AnyPath) -> InputError:
-    places = f"{catalog.place(row)} and {catalog.place(row + 1)}"
-    return InputError(f"{path} holds {catalog.names[row]} twice", places, "remove one of the two")
+    return without_twins(catalog, twice)
 
 
 def without_twins(catalog: Catalog, error_of: Callable[[int], InputError]) -> Catalog:

@@ -102,7 +102,8 @@ class ImageFolders(ImageSource, frozen=True):
         scans = in_order(engine, _FolderScan(self.path, self.split), tasks)
         parts = list(counted(scans, skipped))
         skipped.note(self.path, progress)
-        return finished(parts, self.split, self.path)
+        remedy = "remove one of the two"
+        return finished(parts, self.split, self.path, remedy_of_twins=remedy)
 
 
 def _is_wrapper(folder: AnyPath) -> bool:
@@ -135,7 +136,7 @@ class _FolderScan(Struct, frozen=True):
                 label = label_of(os.fsencode(entry.name), self.split, wnid)
                 if label is None:
                     if is_misplaced(folder.name, entry.name, self.split):
-                        refuse_misplaced(str(folder), entry.name, self.split)
+                        refuse_misplaced(str(folder), entry.name, self.split, can_move=True)
                     else:
                         self._skip(entry, wnid, skipped)
                 elif (status := status_of(entry)) and stat.S_ISREG(status.st_mode):

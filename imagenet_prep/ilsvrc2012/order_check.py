@@ -26,12 +26,13 @@ class Ordering(Struct, frozen=True):
 
     ``planned`` holds the names of each shard in canonical order, joined by NUL. ``is_canonical``
     tells whether all shards have theirs, ``is_mostly_canonical`` whether at least half
-    of them do.
+    of them do, and ``words`` how many.
     """
 
     planned: Mapping[str, bytes]
     is_canonical: bool
     is_mostly_canonical: bool
+    words: str
 
 
 class OrderProblem(Struct, frozen=True):
@@ -61,7 +62,8 @@ def examine_order(
     equal_shards = sum(planned[report.name] == report.names for report in reports)
     is_canonical = equal_shards == len(shards)
     is_mostly_canonical = 2 * equal_shards >= len(shards) > 1
-    return Ordering(planned, is_canonical, is_mostly_canonical)
+    words = f"by the order of 2016, which {equal_shards:,} of {len(shards):,} shards have"
+    return Ordering(planned, is_canonical, is_mostly_canonical, words)
 
 
 def _listing(
@@ -99,6 +101,7 @@ def check_order(ordering: Ordering, reports: Sequence[ShardReport]) -> Iterator[
     """Find the fault of each of the few deviating shards, and the images it lost."""
     if not ordering.is_mostly_canonical:
         return
+    present_shards = {report.name for report in reports}
     shards_by_names = {names: shard for shard, names in ordering.planned.items() if names}
     for report in reports:
         planned = ordering.planned[report.name]
@@ -108,7 +111,13 @@ def check_order(ordering: Ordering, reports: Sequence[ShardReport]) -> Iterator[
         if right_name is not None:
             detail = f"this is {right_name} under a wrong name"
             finding = Finding(ProblemKind.EXCHANGED_SHARD, detail, report.name, right_name)
-            exchanged = problem(finding, report.name, f"rename it to {right_name}")
+            remedy = f"rename it to {right_name}"
+            if right_name in present_shards:
+                remedy = (
+                    f"move the shard that is named {right_name} away, "
+                    f"then rename this one to {right_name}"
+                )
+            exchanged = problem(finding, report.name, remedy)
             yield OrderProblem(exchanged)
         elif report.is_whole:
             planned_names = planned.split(b"\0")
@@ -126,7 +135,7 @@ def _check_records(
     image = ""
     if deviation.kind is ProblemKind.MISSING_RECORD:
         image = lost_images[0]
-    detail = f"{deviation.words}, by the order of all other shards"
+    detail = f"{deviation.words}, {ordering.words}"
     finding = Finding(deviation.kind, detail, image)
     if deviation.kind is ProblemKind.EXTRA_RECORD and report.records == len(planned) + 1:
         stray = report.filenames[deviation.record]
@@ -143,8 +152,6 @@ def _stray(name: bytes, shard: str, ordering: Ordering) -> Finding | None:
         names = joined_names.split(b"\0")
         if name in names:
             place = f"record {names.index(name)} of {home}"
-            detail = (
-                f"this image is also {place}, where it belongs by the order of all other shards"
-            )
+            detail = f"this image is also {place}, where it belongs {ordering.words}"
             return Finding(ProblemKind.DUPLICATE, detail, got=place)
     return None

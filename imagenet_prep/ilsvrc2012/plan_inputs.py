@@ -75,8 +75,10 @@ def _no_images(layout: Layout, split: str) -> InputError:
 def other_copies(layout: Layout, source: ImageSource) -> list[str]:
     """The other copies of a split, for messages."""
     copies = find_copies(layout, source.split)
-    unread_paths = [copy.path for copy in copies if copy.path != source.path]
-    return [f"{path} was not read: to use it, move {source.path} away" for path in unread_paths]
+    unread = [copy.files for copy in copies if copy.path != source.path]
+    if isinstance(source, ConsumedImages):  # the conversion that consumes them reads no other copy
+        return [f"{files} was not read" for files in unread]
+    return [f"{files} was not read: to use it, move {source.files} away" for files in unread]
 
 
 # inputs -------------------------------------------------------------------------------------------

@@ -36,14 +36,14 @@ def attach_boxes(
     path = find_boxes_csv(layout, split)
     if path is None and is_validation:
         raise InputError(
-            f"no boxes for {split}: {layout.validation_boxes_csv} does not exist",
+            f"no boxes for {split}: there is no file {layout.validation_boxes_csv}",
             "expected it, since validation_boxes is set",
             _command_for_validation_boxes(layout),
         )
     if path is None:
         return {}, [_note_without_boxes(layout, split)]
     content = path.read_bytes()
-    boxes = _parse(path, content, layout)
+    boxes = _parse(path, content, split, layout)
     catalog.attach_boxes(boxes)
     digest = hashlib.sha256(content).hexdigest()
     entry = {"count": content.count(b"\n"), "sha256": digest}
@@ -51,22 +51,24 @@ def attach_boxes(
     return {"boxes": entry}, []
 
 
-def _parse(path: AnyPath, content: bytes, layout: Layout) -> BoxTable:
+def _parse(path: AnyPath, content: bytes, split: str, layout: Layout) -> BoxTable:
     try:
         return parse_boxes(content)
     except BoxesFault as fault:
-        annotate = _annotate_command(layout)
+        make_again = _set_aside_command(path).then(_annotate_command(layout, split))
         raise InputError(
             f"{path} is damaged at line {fault.line:,}",
             fault.reason,
-            Hint("remove it and make it again: ", annotate),
+            Hint("set it aside, and make it again: ", make_again),
         ) from fault
 
 
-def _annotate_command(layout: Layout, settings: OptionValues = ()) -> CommandLine:
-    """The command that makes the files of boxes again."""
-    elsewhere = Layout(layout.data_dir, layout.raw).elsewhere()
-    return command("annotate", layout.data_dir, (*elsewhere, *settings))
+def _annotate_command(layout: Layout, split: str) -> CommandLine:
+    """The command that makes the file of a split's boxes again."""
+    settings: OptionValues = Layout(layout.data_dir, layout.raw).elsewhere()
+    if split == facts.VALIDATION:
+        settings = (*settings, ("validation_boxes", True))
+    return command("annotate", layout.data_dir, settings)
 
 
 # no boxes -----------------------------------------------------------------------------------------
@@ -97,13 +99,18 @@ def _note_without_boxes(layout: Layout, split: str) -> str:
 def _command_for_validation_boxes(layout: Layout) -> str:
     """The command that makes the file of validation boxes;
     without annotations the one that downloads them.
+
+    annotate requires those of train too.
     """
-    if find_annotations(layout, facts.VALIDATION) is None:
-        key = BOX_ARCHIVES[facts.VALIDATION]
-        download = command("download", layout.data_dir, (("only", key),))
+    missing_archives: list[str] = []
+    for split in facts.SPLITS:
+        if find_annotations(layout, split) is None:
+            missing_archives.append(BOX_ARCHIVES[split])
+    if missing_archives:
+        only = ",".join(missing_archives)
+        download = command("download", layout.data_dir, (("only", only),))
         return Hint(download, "    (then run the same command again)")
-    annotate = _annotate_command(layout, (("validation_boxes", True),))
-    return Hint("make it: ", annotate)
+    return Hint("make it: ", _annotate_command(layout, facts.VALIDATION))
 
 
 # other boxes --------------------------------------------------------------------------------------
@@ -118,10 +125,7 @@ def _refuse_other_boxes(
     if written is None or written.get("csv_sha256") == entry["sha256"]:
         return
     totals = _dictionary_in(written, "totals") or {}
-    settings: OptionValues = ()
-    if split == facts.VALIDATION:
-        settings = (("validation_boxes", True),)
-    annotate = _annotate_command(layout, settings)
+    annotate = _annotate_command(layout, split)
     move_file = _set_aside_command(path)
     move_record = _set_aside_command(record_path)
     expected = f"expected {totals.get('boxes')} boxes and SHA-256 {written.get('csv_sha256')}"

@@ -14,7 +14,13 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.astray import refuse_empty
 from imagenet_prep.ilsvrc2012.class_parts import Part
 from imagenet_prep.ilsvrc2012.devkit import train_counts
-from imagenet_prep.ilsvrc2012.image_counts import count_by_wnid, expected_images, missing_text
+from imagenet_prep.ilsvrc2012.image_counts import (
+    count_by_wnid,
+    expected_images,
+    has_too_few,
+    has_too_many,
+    missing_text,
+)
 from imagenet_prep.ilsvrc2012.official import ImageSource
 from imagenet_prep.ilsvrc2012.plan_inputs import (
     ask,
@@ -142,7 +148,13 @@ def _note_missing_files(sources: Mapping[str, ImageSource], options: ConvertOpti
     for split, source in sources.items():
         if source.missing:
             lacking.append(f"{split} lacks {source.missing}")
-    return _allow_incomplete(lacking, "files", options)
+    if lacking and not options.allow_incomplete:
+        raise IncompleteError(
+            f"{options.part.name} is incomplete",
+            " | ".join(lacking),
+            "get the missing files, or run the same command with --allow-incomplete",
+        )
+    return [f"a part of {options.part.name}: {text}" for text in lacking]
 
 
 def _check_count(split: str, images: int, shards: int) -> list[str]:
@@ -174,17 +186,20 @@ def _check_complete(
     missing: list[str] = []
     parts: list[str] = []
     unread: list[str] = []
+    has_surplus = is_short = False
     for split in facts.SPLITS:
         catalog = catalogs.get(split)
         text = missing_text(catalog, split, options.part, by_class)
         if not text:
             continue
         missing.append(text)
+        has_surplus |= has_too_many(catalog, split, options.part, by_class)
+        is_short |= has_too_few(catalog, split, options.part, by_class)
         parts.append(_part_of(catalog, split, options.part, by_class))
         if split in sources:
             unread += other_copies(layout, sources[split])
-    if missing:
-        _allow_incomplete([*missing, *unread], "images", options)
+    if missing and not options.allow_incomplete:
+        raise _other_number([*missing, *unread], options.part, short=is_short, surplus=has_surplus)
     return [*parts, *unread]
 
 
@@ -196,21 +211,23 @@ def _part_of(catalog: Catalog | None, split: str, part: Part, by_class: Mapping[
     expected = expected_images(catalog, split, part, by_class)
     images = f"{sum(counts.values()):,} of {expected:,} {split} images"
     classes = f"{len(counts):,} of {number_of(len(part.labels), 'class', 'classes')}"
-    return f"a part of {part.name}: {images}, {classes}"
+    amount = "more than" if sum(counts.values()) > expected else "a part of"
+    return f"{amount} {part.name}: {images}, {classes}"
 
 
-def _allow_incomplete(lacking: Sequence[str], noun: str, options: ConvertOptions) -> list[str]:
-    """Notes on an incomplete set, if it is allowed; else raise IncompleteError.
-
-    ``noun`` is what has to be got: images, or files.
-    """
-    if lacking and not options.allow_incomplete:
-        raise IncompleteError(
-            f"{options.part.name} is incomplete",
-            " | ".join(lacking),
-            f"get the missing {noun}, or run the same command with --allow-incomplete",
-        )
-    return [f"a part of {options.part.name}: {text}" for text in lacking]
+def _other_number(
+    deviations: Sequence[str], part: Part, *, short: bool, surplus: bool
+) -> IncompleteError:
+    """The error for images that are missing, or for more images than there should be."""
+    if not short:
+        what, steps = f"{part.name} has too many images", "remove the images that are too many"
+    elif surplus:
+        what = f"{part.name} is incomplete, and has images too many"
+        steps = "get the missing images and remove those that are too many"
+    else:
+        what, steps = f"{part.name} is incomplete", "get the missing images"
+    hint = f"{steps}, or run the same command with --allow-incomplete"
+    return IncompleteError(what, " | ".join(deviations), hint)
 
 
 # images encoded again -----------------------------------------------------------------------------

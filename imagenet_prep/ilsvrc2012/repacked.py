@@ -22,7 +22,8 @@ from imagenet_prep.escaping import (
 )
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.sources.tar_members import ArchiveFault, stranger
+from imagenet_prep.sources.archive_faults import ArchiveFault
+from imagenet_prep.sources.tar_members import stranger
 from imagenet_prep.sources.zip_entries import iter_entries
 from imagenet_prep.sources.zips import with_slashes
 from imagenet_prep.storage.files import open_file, view_of

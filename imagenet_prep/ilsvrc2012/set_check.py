@@ -16,7 +16,7 @@ from imagenet_prep.checks.checked_dataset import SetFindings
 from imagenet_prep.checks.checked_shards import Checked, check_totals
 from imagenet_prep.checks.examiner import Examiner
 from imagenet_prep.checks.inventory import Inventory
-from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport
+from imagenet_prep.checks.shard_check import ShardReport
 from imagenet_prep.datasets import order
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.class_parts import WHOLE, Part
@@ -311,24 +311,39 @@ def _check_complete(split: _Split, reported_images: set[str]) -> Iterator[Proble
     records = sum(report.records for report in whole_reports)
     missing = images - records - _count_planned(split, broken_shards) - len(reported_images)
     if missing < 0:
-        detail = f"{-missing:,} records too many: expected {images:,}, got {records:,}"
-        yield Problem(
-            ProblemKind.WRONG_COUNT,
-            split.name,
-            detail,
-            REMEDY_FOREIGN,
-            expected=f"{images:,}",
-            got=f"{records:,}",
-        )
+        is_known = not broken_shards and not reported_images
+        yield _too_many(split.name, -missing, records if is_known else None)
     elif missing > 0:
         names: list[str] = []
         if split.name == facts.VALIDATION and not broken_shards:
             names = _missing_validation_images(split.part, whole_reports, reported_images)
-        yield _missing_images(split.name, records, missing, names)
+        yield _missing_images(split, records, missing, names)
 
 
-def _missing_images(split: str, records: int, missing: int, names: Sequence[str]) -> Problem:
-    """The problem of missing images; ``names`` are their names, empty if unknown."""
+def _too_many(split: str, surplus: int, records: int | None) -> Problem:
+    """The problem of records beyond those of ILSVRC2012; ``records`` is the number of all,
+    None if unknown.
+    """
+    detail = f"{number_of(surplus, 'record')} too many"
+    expected = got = ""
+    if records is not None:
+        expected, got = f"{facts.IMAGES[split]:,}", f"{records:,}"
+        detail += f": expected {expected}, got {got}"
+    remedy = "get a sound copy of these shards"
+    return Problem(ProblemKind.WRONG_COUNT, split, detail, remedy, expected=expected, got=got)
+
+
+def _missing_images(
+    whole_split: _Split, records: int, missing: int, names: Sequence[str]
+) -> Problem:
+    """The problem of missing images; ``names`` are their names, empty if unknown.
+
+    A missing shard has a problem of its own, unless all are missing.
+    """
+    split = whole_split.name
+    make_again = "get the missing shards, or make the set again"
+    if whole_split.shards:
+        make_again = "make the set again from all images"
     expected = f"{facts.IMAGES[split]:,}"
     verb = "is" if missing == 1 else "are"
     detail = f"{missing:,} of {expected} images {verb} missing"
@@ -338,7 +353,7 @@ def _missing_images(split: str, records: int, missing: int, names: Sequence[str]
         ProblemKind.MISSING_IMAGE,
         split,
         detail,
-        f"get the missing shards, or make the set again; {_REMEDY_PART}",
+        f"{make_again}; {_REMEDY_PART}",
         image=names[0] if len(names) == 1 else "",
         expected=expected,
         got=f"{records:,}",

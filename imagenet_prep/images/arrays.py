@@ -15,7 +15,7 @@ from numpy.lib import format as npy
 
 from imagenet_prep.images import is_npy
 from imagenet_prep.images.jpeg import ImageError
-from imagenet_prep.text import listed
+from imagenet_prep.text import listed, number_of
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Buffer = bytes | memoryview
@@ -44,7 +44,7 @@ def parse_array(data: Buffer, key: str | None = None) -> Array:
     if bytes(data[:4]) == _ZIP or bytes(data[:4]) == b"PK\x05\x06":
         data = _member(data, key)
     elif key is not None:
-        raise ArrayError(f"it is not an .npz, and has no array {key!r}")
+        raise ArrayError(f"it is no .npz: the array {key!r} can't be in it")
     return _parse_npy(data)
 
 
@@ -73,10 +73,14 @@ def _member(data: Buffer, key: str | None) -> bytes:
 def _find_member(archive: zipfile.ZipFile, key: str | None) -> zipfile.ZipInfo:
     """The array of this name; the only one without a name."""
     members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
-    names = listed(members, 5) or "none"
+    if not members:
+        raise ArrayError("the .npz holds no array")
+    names = listed(members, 5)
     if key is None:
         if len(members) != 1:
-            raise ArrayError(f"it holds {len(members)} arrays ({names}): name one with `array`")
+            raise ArrayError(
+                f"it holds {len(members)} arrays ({names}): name one with the key array"
+            )
         return next(iter(members.values()))
     if key not in members:
         raise ArrayError(f"it has no array {key!r}, only {names}")
@@ -89,7 +93,10 @@ def _check_member(member: zipfile.ZipInfo, length: int) -> None:
     """
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ArrayError("its array is compressed in a way that NumPy never does: save it again")
-    if member.file_size > min(MAX_BYTES, DEFLATES_TO * length):
+    if member.file_size > MAX_BYTES:
+        size = f"{member.file_size:,} bytes"
+        raise ArrayError(f"its header claims {size}, over the limit of {MAX_BYTES:,}")
+    if member.file_size > DEFLATES_TO * length:
         raise ArrayError(
             f"its header claims {member.file_size:,} bytes: {length:,} bytes can't hold that"
         )
@@ -111,15 +118,19 @@ def read_npy_header(
         elif version == (2, 0):
             shape, is_fortran, dtype = npy.read_array_header_2_0(file)
         else:
-            raise ArrayError(f"version {version[0]}.{version[1]} of .npy: expected 1.0 or 2.0")
+            raise ArrayError(f"its .npy version is {version[0]}.{version[1]}: expected 1.0 or 2.0")
     except ArrayError:
         raise
     except Exception as error:  # noqa: BLE001 - any failure of NumPy's parser is the file's fault
-        raise ArrayError(f"the .npy's header is damaged: {error}") from None
+        first_line, _, _ = str(error).partition("\n")
+        raise ArrayError(f"the .npy's header can't be read: {first_line}") from None
     if has_texts and dtype.kind in "US" and dtype.itemsize:
         return shape, is_fortran, dtype
     if dtype.kind not in _KINDS or dtype.itemsize > 8:
-        raise ArrayError(f"it holds {dtype}: expected bool, integers or floats of at most 64 bits")
+        texts = ", or texts" if has_texts else ""
+        raise ArrayError(
+            f"it holds {dtype}: expected bool, integers or floats of at most 64 bits{texts}"
+        )
     return shape, is_fortran, dtype
 
 
@@ -131,6 +142,8 @@ def _parse_npy(data: Buffer) -> Array:
     head = io.BytesIO(data[: 1 << 16])
     shape, is_fortran, dtype = read_npy_header(head)
     expected, size = prod(shape) * dtype.itemsize, len(data) - head.tell()
+    if 0 <= expected < size and min(shape, default=0) >= 0:
+        raise ArrayError(f"the .npy has {number_of(size - expected, 'byte')} after its array")
     if size != expected or min(shape, default=0) < 0:
         raise ArrayError(
             f"the .npy is cut or damaged: {expected:,} bytes of data expected, {size:,} found"
@@ -166,7 +179,10 @@ def png_of(data: Buffer) -> bytes:
 
     array = parse_array(data)
     if not is_picture(array.shape, array.dtype):
-        raise ArrayError(f"an array of shape {array.shape} and type {array.dtype} is no picture")
+        raise ArrayError(
+            f"an array of shape {array.shape} and type {array.dtype} is no picture: "
+            "expected uint8, with height and width, and 1 to 4 channels or none"
+        )
     if array.ndim == 3 and array.shape[2] > 4:
         array = array.transpose(1, 2, 0)
     if array.ndim == 3 and array.shape[2] == 1:
@@ -202,6 +218,7 @@ def plane(shape: tuple[int, ...]) -> tuple[int, int, int]:
     """
     if len(shape) not in (2, 3):
         raise ArrayError(
-            f"it has {len(shape)} dimensions: only arrays with 2 or 3 have height, width and depth"
+            f"it has {number_of(len(shape), 'dimension')}: "
+            "only arrays with 2 or 3 have height, width and depth"
         )
     return shape[0], shape[1], shape[2] if len(shape) == 3 else 1

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from imagenet_prep.images import jpeg
 from imagenet_prep.images.jpeg import ImageError
+from imagenet_prep.text import number_of
 
 Buffer = bytes | memoryview
 
@@ -58,9 +59,8 @@ def check_coded(data: Buffer) -> None:
     interval, scan, coded_from = 0, b"", 0
     for segment in jpeg.iter_segments(data):
         if segment.strays:
-            raise ImageError(
-                f"the JPEG does not decode: {segment.strays} extraneous bytes before a marker"
-            )
+            count = number_of(segment.strays, "extraneous byte")
+            raise ImageError(f"the JPEG does not decode: {count} before a marker")
         if scan:
             coded = bytes(data[coded_from : segment.start])
             _check_scan(frame, scan, tables, _intervals(coded, interval), interval)
@@ -129,9 +129,8 @@ def _check_scan(
     units_per_part = interval or units
     expected = -(-units // interval) if interval else len(parts)
     if len(parts) != expected:
-        raise ImageError(
-            f"the JPEG does not decode: {len(parts)} restart intervals, expected {expected}"
-        )
+        intervals = number_of(len(parts), "restart interval")
+        raise ImageError(f"the JPEG does not decode: {intervals}, expected {expected}")
     for number, part in enumerate(parts):
         count = min(units_per_part, units - number * interval)
         _read_codes(part, blocks * count)

@@ -11,6 +11,8 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from imagenet_prep.text import number_of
+
 Buffer = bytes | memoryview
 
 MAX_PIXELS = 1 << 28
@@ -69,16 +71,17 @@ class JpegHeader(NamedTuple):
     components: int
 
 
-def check_claim(width: int, height: int, length: int, bits: int = 8) -> None:
+def check_claim(width: int, height: int, length: int, bits: int = 8, noun: str = "it") -> None:
     """Raise ImageError for a size that ``length`` bytes can't fill: a decoder would allocate the
     memory for it.
 
-    ``bits`` is the depth of a sample; with more than 8, a pixel counts as several.
+    ``bits`` is the depth of a sample; with more than 8, a pixel counts as several. ``noun`` is what
+    has this size, for the message.
     """
     pixels = width * height * max(1, bits // 8)
     if pixels > max(FREE_PIXELS, MOST_PER_BYTE * length):
         raise ImageError(
-            f"it claims {width} x {height} pixels in {length:,} bytes: "
+            f"{noun} claims {width} x {height} pixels in {length:,} bytes: "
             "possibly a decompression bomb"
         )
 
@@ -122,6 +125,8 @@ def read_plain_header(data: Buffer) -> JpegHeader:
     if len(data) < 4 or data[0] != 0xFF or data[1] != SOI:
         if len(data) == 0:
             raise ImageError("it is empty")
+        if bytes(data[:2]) == b"\xff\xd8":
+            raise ImageError(f"the JPEG ends after {number_of(len(data), 'byte')}")
         raise ImageError(f"not a JPEG: it starts with {bytes(data[:4]).hex(' ')}")
     position = _find(data, _SOF)
     if position < 0:
@@ -137,7 +142,7 @@ def _find(data: Buffer, wanted: frozenset[int]) -> int:
     while position <= last:
         lead, marker, length = unpack(data, position)
         if lead != 0xFF:
-            raise StrayBytesError(f"no JPEG marker at byte {position}")
+            raise StrayBytesError(f"the JPEG has no marker at byte {position}, where one must be")
         if marker in wanted:
             return position
         if marker not in _WITHOUT_LENGTH:
@@ -156,7 +161,10 @@ def _frame_header(data: Buffer, position: int) -> JpegHeader:
     if not 0 < width * height <= MAX_PIXELS:
         check_size("JPEG", width, height)
     if precision != 8 or components not in (1, 3, 4):
-        raise ImageError(f"{components} components of {precision} bits are not supported")
+        count = number_of(components, "component")
+        raise ImageError(
+            f"a JPEG with {count} of {precision} bits can't be read: expected 1, 3 or 4 of 8 bits"
+        )
     return JpegHeader(width, height, components)
 
 
@@ -220,5 +228,17 @@ def with_rows(data: Buffer, rows: int) -> bytearray | None:
 def check_ends(data: Buffer) -> None:
     """Raise ImageError unless the JPEG's last two bytes are an end-of-image marker."""
     # Two numbers compare several times as fast as a slice of a memoryview.
-    if len(data) < 2 or data[-1] != EOI or data[-2] != 0xFF:
-        raise ImageError("the JPEG has no end-of-image marker: it is cut short")
+    if len(data) >= 2 and data[-1] == EOI and data[-2] == 0xFF:
+        return
+    count = _count_after_end(data)
+    if count:
+        raise ImageError(f"the JPEG has {number_of(count, 'byte')} after its end-of-image marker")
+    raise ImageError("the JPEG has no end-of-image marker: it is cut short or damaged")
+
+
+def _count_after_end(data: Buffer) -> int:
+    """The number of bytes after the end-of-image marker; 0 if there is no such marker."""
+    for segment in iter_segments(data):
+        if segment.marker == EOI:
+            return len(data) - segment.stop
+    return 0

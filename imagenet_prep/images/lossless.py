@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 Buffer = bytes | memoryview
 
 _OTHER_ORDER = {";16B": ";16L", ";16L": ";16B", ";16N": ";16B"}
+_NAMES_OF_MODES = {"I": "32-bit integers", "F": "32-bit floats"}
+"""The samples of Pillow's modes of one number a pixel."""
+
 _IN_RGB = {"CMYK": "RGB", "LAB": "RGB", "YCbCr": "RGB", "PA": "RGBA"}
 _TIFF_STARTS = (b"II*\0", b"MM\0*")
 
@@ -85,9 +88,9 @@ def _is_wide_tiff(image: Image.Image, length: int) -> bool:
         raise ImageError("it has several pages: save each as a separate file")
     bits = max(image.tag_v2.get(Tiff.BITSPERSAMPLE, (1,)))
     check_claim(image.width, image.height, length, bits)
-    check_claim(
-        image.tag_v2.get(Tiff.TILEWIDTH, 0), image.tag_v2.get(Tiff.TILELENGTH, 0), length, bits
-    )
+    tile_width = image.tag_v2.get(Tiff.TILEWIDTH, 0)
+    tile_height = image.tag_v2.get(Tiff.TILELENGTH, 0)
+    check_claim(tile_width, tile_height, length, bits, "its tile")
     _hush_libtiff()
     if bits != 16:
         return False
@@ -147,9 +150,8 @@ def _samples(image: Image.Image) -> Array:
     elif image.mode == "P":
         image = image.convert("RGBA" if "transparency" in image.info else "RGB")
     if image.mode not in ("L", "LA", "RGB", "RGBA"):
-        raise ImageError(
-            f"its samples are of mode {image.mode}: expected grey or RGB of 8 or 16 bits"
-        )
+        samples = _NAMES_OF_MODES.get(image.mode, image.mode)
+        raise ImageError(f"its samples are {samples}: expected grey or RGB of 8 or 16 bits")
     return with_channels(np.asarray(image))
 
 

@@ -23,6 +23,7 @@ from imagenet_prep.images import format_of, png
 from imagenet_prep.images.jpeg import ImageError, check_claim
 from imagenet_prep.images.opening import opened
 from imagenet_prep.images.pixels import decode_rgb, turn_upright
+from imagenet_prep.text import either
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,9 +76,10 @@ def check_polygon(polygon: Sequence[float], size: Size) -> None:
     for place, coordinate in enumerate(polygon):
         side = size[place % 2]
         if not (math.isfinite(coordinate) and -side <= coordinate <= 2 * side):
+            axis = "xy"[place % 2]
             raise ImageError(
-                f"a polygon with {coordinate:g}: "
-                f"expected numbers inside {size[0]} x {size[1]} pixels"
+                f"a polygon has the {axis} {coordinate}: expected {-side} to {2 * side}, "
+                f"for an image of {size[0]} x {size[1]} pixels"
             )
 
 
@@ -110,8 +112,12 @@ def read_runs(text: str) -> list[int]:
     number, shift = 0, 0
     for character in text:
         bits = ord(character) - 48
-        if not 0 <= bits < 64 or shift > 60:
-            raise ImageError(f"runs with {character!r}: expected the text that COCO has")
+        if not 0 <= bits < 64:
+            raise ImageError(
+                f"its runs have the character {character!r}: COCO writes runs with 0 to o alone"
+            )
+        if shift > 60:
+            raise ImageError("its runs have a number that is too long")
         number |= (bits & 0x1F) << shift
         shift += 5
         if bits & 0x20:
@@ -121,14 +127,19 @@ def read_runs(text: str) -> list[int]:
         runs.append(number + runs[-2] if len(runs) > 2 else number)
         number, shift = 0, 0
     if shift:
-        raise ImageError("runs that are cut short")
+        raise ImageError("its runs end within a number: they are cut short or damaged")
     return runs
 
 
 def check_runs(runs: Sequence[int], size: Size) -> None:
     """Raise ImageError for runs that don't fill an image of this size."""
     width, height = size
-    if any(run < 0 for run in runs) or sum(runs) != width * height or width * height >= 1 << 63:
+    shortest = min(runs, default=0)
+    if shortest < 0:
+        raise ImageError(f"a run has {shortest:,} pixels: expected 0 or more")
+    if width * height >= 1 << 63:
+        raise ImageError(f"runs of an image of {width:,} x {height:,} pixels, which is too large")
+    if sum(runs) != width * height:
         raise ImageError(f"runs of {sum(runs):,} pixels: expected {width} x {height}")
 
 
@@ -185,8 +196,7 @@ def segment_numbers(data: Buffer) -> NDArray[np.int32]:
     check_claim(header.width, header.height, len(data), header.depth)
     if header.colour_type != 2 or header.depth != 8:
         raise ImageError(
-            "a PNG of other colours than RGB: expected the number of a segment in red, "
-            "green and blue"
+            "its PNG is not RGB of 8 bits: expected the number of a segment in red, green and blue"
         )
     with opened(data, "PNG") as image:
         colours = np.asarray(image.convert("RGB"), np.int32)
@@ -240,16 +250,24 @@ def _opened(data: Buffer) -> Iterator[Image.Image]:
     """A mask of a format that keeps its values, opened;
     raises ImageError for another one, or for several frames.
     """
-    kind = format_of(data) or "file of no known format"
+    kind = format_of(data)
     if kind not in LOSSLESS:
-        raise ImageError(
-            f"a {kind} does not keep the values of a mask: expected {', '.join(LOSSLESS)}"
-        )
+        raise ImageError(_no_mask(data, kind))
     with opened(data, kind) as image:
         check_claim(image.width, image.height, len(data))
         if getattr(image, "n_frames", 1) > 1:
             raise ImageError("it has several frames: expected one")
         yield image
+
+
+def _no_mask(data: Buffer, kind: str) -> str:
+    """The reason why a file of this format is no mask; "" is the format of one that is no image."""
+    expected = f"expected {either(LOSSLESS)}"
+    if not data:
+        return "it is empty"
+    if not kind:
+        return f"it is no image of a known format: {expected}"
+    return f"its format is {kind}, which may change the values of a mask: {expected}"
 
 
 # pixels -> PNG ------------------------------------------------------------------------------------

@@ -48,13 +48,37 @@ def opened(data: Buffer, *formats: str) -> Iterator[ImageFile]:
         with Image.open(io.BytesIO(data), formats=formats) as image:
             if image.width * image.height > MAX_PIXELS:
                 raise ImageError(
-                    f"{image.width} x {image.height} pixels, over the limit of {MAX_PIXELS:,}"
+                    f"it has {image.width} x {image.height} pixels, "
+                    f"over the limit of {MAX_PIXELS:,}"
                 )
             yield image
     except (ImageError, MemoryError):
         raise
     except UnidentifiedImageError:  # its text names an object in memory
-        raise ImageError(f"its header is no {' or '.join(formats)} header, or is cut off") from None
+        raise ImageError(_header_fault(_noun(data))) from None
     except Exception as error:  # noqa: BLE001 - a parser of untrusted files
-        noun = formats[0] if len(formats) == 1 else "image"
-        raise ImageError(f"the {noun} does not decode: {error}") from None
+        raise ImageError(f"the {_noun(data)} does not decode: {_reason(error)}") from None
+
+
+_OPTIONAL = {"AVIF": "avif", "WEBP": "webp"}
+"""The formats that Pillow may be built without, and what it calls their decoders."""
+
+
+def _header_fault(kind: str) -> str:
+    """The reason why Pillow knows no image in a file that starts as one of this format does."""
+    from PIL import features
+
+    if kind in _OPTIONAL and not features.check(_OPTIONAL[kind]):
+        return f"this Pillow was built without {kind}: install Pillow's own wheel, or convert it"
+    return f"its {kind} header is damaged or cut off"
+
+
+def _noun(data: Buffer) -> str:
+    """The format of an image by its first bytes, for messages."""
+    return format_of(data) or "image"
+
+
+def _reason(error: Exception) -> str:
+    """The text of an error; with its type if it has no words, as that of a KeyError."""
+    text = str(error)
+    return text if " " in text else f"{type(error).__name__} {text}".rstrip()

@@ -105,7 +105,10 @@ def refuse_outside(part: ImagePart, height: int, width: int) -> None:
     has_rows = 0 <= part.top < part.top + part.height <= height + ROUNDING
     has_columns = 0 <= part.left < part.left + part.width <= width + ROUNDING
     if not (has_rows and has_columns):
-        raise ValueError(f"the part {tuple(part[:4])} is not within {height} x {width} pixels")
+        raise ValueError(
+            f"the part with top {part.top}, left {part.left}, height {part.height} and width "
+            f"{part.width} is not within an image of height {height} and width {width}"
+        )
 
 
 def _reach(part: ImagePart, extent: float, size: int) -> float:

@@ -174,8 +174,8 @@ def encode(image: Image.Image, quality: int, density: int = 0) -> bytes:
     """
     if max(image.size) > MAX_SIDE:
         raise ImageError(
-            f"{image.width} x {image.height} pixels: a JPEG has at most {MAX_SIDE:,} per row or "
-            "column"
+            f"it has {image.width} x {image.height} pixels: "
+            f"a JPEG has at most {MAX_SIDE:,} in a row or column"
         )
     buffer = io.BytesIO()
     image.save(

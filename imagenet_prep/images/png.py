@@ -43,6 +43,8 @@ def read_header(data: Buffer) -> PngHeader:
     if len(data) < 33:
         raise ImageError("the PNG ends within its header")
     chunk_type, width, height, depth, colour_type = _HEADER.unpack_from(data, 8)
+    if chunk_type == b"CgBI":
+        raise ImageError("it is Apple's variant of PNG (CgBI): convert it to a plain PNG")
     if chunk_type != b"IHDR" or colour_type not in _CHANNELS or depth not in (1, 2, 4, 8, 16):
         raise ImageError("the PNG's header is damaged")
     check_size("PNG", width, height)
@@ -76,6 +78,6 @@ def lost_in_jpeg(data: Buffer) -> tuple[str, ...]:
 
 
 def check_ends(data: Buffer) -> None:
-    """Raise ImageError if the PNG holds no end chunk: it was cut short."""
+    """Raise ImageError if the PNG holds no end chunk."""
     if bytes(data[-12:]) != _END and bytes(data).rfind(_END) < 0:
-        raise ImageError("the PNG has no end chunk: it is cut short")
+        raise ImageError("the PNG has no whole end chunk: it is cut short or damaged")

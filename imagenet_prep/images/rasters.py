@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from imagenet_prep.images import grades, lossless, pixels
+from imagenet_prep.images import format_of, grades, lossless, pixels
 from imagenet_prep.images.arrays import Array
 from imagenet_prep.images.grades import Check
+from imagenet_prep.images.jpeg import ImageError
 
 Buffer = bytes | memoryview
 
@@ -30,5 +31,8 @@ def judge_raster(data: Buffer, check: Check) -> tuple[Array, str]:
     """
     if lossless.is_lossless(data):
         return lossless.decode_lossless(data), ""
+    image_format = format_of(data)
+    if image_format not in ("", "JPEG"):
+        raise ImageError(f"{image_format} can't be read as numbers: convert it to PNG or TIFF")
     judged = grades.judge(data, check, pixels.decode_whole)
     return lossless.with_channels(np.asarray(judged.decoded)), judged.warning

@@ -158,9 +158,15 @@ def _require_split(planned: PlannedSet, split: str, layout: Layout) -> PlannedSp
 
     Raises:
         InputError: there is none of this name.
-        UsageError: it has grown.
+        UsageError: no name is given, or the split has grown.
     """
     splits = {planned_split.catalog.split: planned_split for planned_split in planned.splits}
+    if not split or not isinstance(split, str):
+        raise UsageError(
+            "open needs the name of a split",
+            f"the raw data has {', '.join(sorted(splits))}",
+            f"name one of them: split={min(splits)!r}",
+        )
     if split not in splits:
         raise InputError(
             f"no {split} images among the raw data of {layout.data_dir}",
@@ -204,10 +210,13 @@ def _joined(records: ShardSet, path: _Path) -> list[Any]:
     names = _filenames(records)
     lacking = [name for name in names if name not in value_by_name]
     if lacking:
+        hint = "name each record by its file name"
+        if isinstance(value_by_name, _RealByImage):
+            hint = f"a list of {_VALIDATION:,} values is for ImageNet's validation images alone"
         raise InputError(
             f"{path} has no value for {number_of(len(lacking), 'record')} of {records!r}",
             f"the first one: {lacking[0]!r}",
-            "name each record by its file name",
+            hint,
         )
     unknown: list[str] = []
     if not isinstance(value_by_name, _RealByImage):
@@ -234,6 +243,7 @@ class _RealByImage(dict[str, Any]):
 
 def _load_values(path: Path) -> dict[str, Any]:
     try:
+        _refuse_no_file(path)
         content = json.loads(path.read_bytes())
     except OSError as error:
         raise unreadable(path, error) from error
@@ -248,6 +258,18 @@ def _load_values(path: Path) -> dict[str, Any]:
     return _RealByImage(
         {f"ILSVRC2012_val_{number:08d}.JPEG": value for number, value in enumerate(content, 1)}
     )
+
+
+def _refuse_no_file(path: Path) -> None:
+    """Raise InputError for a path that is no file, which would be a mistyped one."""
+    if path.is_file():
+        return
+    problem = "does not exist"
+    if path.exists():
+        problem = "is not a file"
+    elif path.is_symlink():
+        problem = "is a broken link"
+    raise InputError(f"{path} {problem}", "expected a JSON file", "name it with join=...")
 
 
 def _other_content(path: Path, content: str) -> InputError:

@@ -160,15 +160,19 @@ class RawRecord(Record):
             try:
                 self._recorded = self._recorder.record(self._item, image)
             except ImageError as error:
-                raise DamagedRecordError.of(
-                    "image",
-                    self.number,
-                    self._item.filename,
-                    f"{self.place} is damaged",
-                    str(error),
-                    f"get a sound copy of {self.shard}",
-                ) from error
+                raise self._damaged(f"{self.place} is damaged", str(error)) from error
         return self._recorded
+
+    def damaged_image(self, error: ImageError, what: str) -> DamagedRecordError:
+        """The error for the image, whose file is to be replaced: verify looks at shards alone."""
+        return self._damaged(what, str(error))
+
+    def _damaged(self, what: str, reason: str) -> DamagedRecordError:
+        container = self._catalog.container(self._row)
+        file = "this file" if container.read_order == "alone" else self.shard
+        name = self._item.filename
+        hint = f"get a sound copy of {file}"
+        return DamagedRecordError.of("image", self.number, name, what, reason, hint)
 
     def _read_image(self) -> Buffer:
         container_id = int(self._catalog.container_ids[self._row])

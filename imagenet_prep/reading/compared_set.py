@@ -11,10 +11,10 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.state.indexes import not_done, read_written
-from imagenet_prep.state.manifest import load_manifest
+from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.files import absence_of
-from imagenet_prep.storage.layout import Layout, by_number, split_of
+from imagenet_prep.storage.layout import Layout, by_number, parse_shard_name, split_of
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.tfrecord.content import name_in
 from imagenet_prep.tfrecord.framing import OVERHEAD, Index
@@ -64,8 +64,7 @@ class ComparedSet(Struct, frozen=True):
 
     @classmethod
     def _read_manifest(cls, place: AnyPath) -> ComparedSet:
-        manifest = load_manifest(place)
-        assert manifest is not None, "the file exists"
+        manifest = _load_named(place)
         sizes = {name: info.size for name, info in manifest.shards.items()}
         return cls(place, sizes, manifest.shards, homes={}, has_files=False)
 
@@ -149,6 +148,25 @@ class ComparedSet(Struct, frozen=True):
         if data is None:
             raise shard.damaged(place.number, place.offset)
         return data
+
+
+def _load_named(place: AnyPath) -> Manifest:
+    """The manifest in a file that the user names: the remedy is not that of a damaged set.
+
+    Raises:
+        UsageError: the file is a shard.
+        InputError: it is no manifest, or a damaged one.
+    """
+    expected = "expected a folder of shards, or a manifest.json"
+    if parse_shard_name(place.name):
+        raise UsageError(f"{place} is one shard", expected, f"name its folder: {place.parent}")
+    try:
+        manifest = load_manifest(place)
+    except InputError as error:
+        hint = "name another file, or the folder that holds the shards"
+        raise InputError(error.what, error.detail, hint) from error
+    assert manifest is not None, "the file exists"
+    return manifest
 
 
 def _infos_of_done(state: SetState) -> dict[str, ShardInfo]:

@@ -42,7 +42,7 @@ def check_rank(call: str, rank: int | None, world: int | None) -> tuple[int, int
     if not is_within:
         raise UsageError(
             f"{call}(rank={rank!r}, world={world!r})",
-            "expected whole numbers, the rank below the world",
+            "expected whole numbers, the rank from 0 up and below the world",
         )
     return operator.index(rank), operator.index(world)
 
@@ -61,6 +61,8 @@ def rank_in_environment() -> EnvironmentRank | None:
             raise UsageError(f"{name} is {text!r} in the environment", "expected a whole number")
     rank, world = int(texts["RANK"] or 0), int(texts["WORLD_SIZE"])
     in_environment = EnvironmentRank(rank if texts["RANK"] else None, world)
+    if world == 0:
+        raise UsageError(f"the environment has {in_environment}", "expected a WORLD_SIZE from 1 up")
     if rank >= world:
         raise UsageError(f"the environment has {in_environment}", "expected a rank below the world")
     return in_environment

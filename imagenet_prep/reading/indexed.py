@@ -52,8 +52,8 @@ class RecordedShard(Struct, frozen=True):
     def refuse_size(self, path: AnyPath, size: int) -> None:
         """Raise InputError unless a shard has the recorded size, in bytes."""
         if size != self.size:
-            what, detail = f"{path} holds {size:,} bytes", f"expected {self.size:,} by its manifest"
-            raise InputError(what, detail, remedy(path))
+            what = f"{path} holds {number_of(size, 'byte')}"
+            raise InputError(what, f"expected {self.size:,} by its manifest", remedy(path))
 
     def refuse_other(self, path: AnyPath, lengths: Sequence[int], crcs: Sequence[int]) -> None:
         """Raise InputError unless records of these lengths (of their data,
@@ -61,8 +61,9 @@ class RecordedShard(Struct, frozen=True):
         """
         if not self.is_of(lengths, crcs):
             what = f"{path} does not hold the records in its manifest"
-            records = number_of(len(crcs), "other sound record")
-            detail = f"expected the digest {self.digest[:12]}, got that of {records}"
+            detail = f"expected {number_of(self.records, 'record')}, got {len(crcs):,}"
+            if len(crcs) == self.records:
+                detail = "the length or the checksum of a record differs, by the set's digest"
             raise InputError(what, detail, remedy(path))
 
     def is_of(self, lengths: Sequence[int], crcs: Sequence[int]) -> bool:
@@ -233,7 +234,8 @@ class IndexedShard:
         if self._count not in (None, count):
             path = self.shard.path
             what = f"{path} holds {number_of(count, 'record')}"
-            detail = f"expected {self._count:,} by its manifest or its index"
+            counted = "its manifest" if self._recorded else "its index, or an earlier count"
+            detail = f"expected {self._count:,} by {counted}"
             raise InputError(what, detail, remedy(path))
 
 

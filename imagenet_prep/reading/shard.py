@@ -421,7 +421,7 @@ class Shard(Struct, frozen=True):
             f"{place_in_words(self.path, number, offset, self.compression)} is not the one in its "
             "manifest"
         )
-        return InputError(what, "the shard's index has another CRC for it", remedy(self.path))
+        return InputError(what, "its CRC is not the recorded one", remedy(self.path))
 
     def __iter__(self) -> Iterator[Record]:
         """Every record; raises InputError at the first one that is damaged."""
@@ -480,7 +480,7 @@ class Shard(Struct, frozen=True):
                     raise InputError(
                         f"{self.path} is not a TFRecord file", f"it starts as {kind} does"
                     ) from error
-                what = f"{self.path} is damaged at its first byte, or is not a TFRecord file"
+                what = f"{self.path} is damaged in its first record, or is not a TFRecord file"
                 raise DamagedRecordError.of(
                     "checksum", 0, "", what, error.reason, remedy(self.path)
                 ) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import errno
 import itertools
 import operator
 import os
@@ -14,7 +13,13 @@ from typing import Any, SupportsIndex, TypeVar, overload
 
 from msgspec.structs import replace
 
-from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.errors import InputError
+from imagenet_prep.reading.absent_sets import (
+    no_folder,
+    no_split_named,
+    no_such_split,
+    refuse_no_folder,
+)
 from imagenet_prep.reading.damage_words import remedy
 from imagenet_prep.reading.indexed import IndexedShard, find_recorded
 from imagenet_prep.reading.left_out import MappedRecords, OnDamagedRecord
@@ -25,7 +30,6 @@ from imagenet_prep.state.numbering import Numbering
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout, grown_from, parse_shard_name, shard_name
 from imagenet_prep.storage.location import AnyPath, Location, locate
-from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.compression import Compression
 
@@ -130,7 +134,7 @@ class RecordSequence(Sequence[Record]):
             ValueError: ``rank`` is not one of 0 to ``world`` - 1.
         """
         if not 0 <= rank < world:
-            raise ValueError(f"rank {rank} is not one of the {world} from 0 to {world - 1}")
+            raise ValueError(f"shard(rank={rank}, world={world}): expected 0 <= rank < world")
         part = copy.copy(self)
         part._opened = self._opened
         start, stop = self._bounds()
@@ -250,7 +254,9 @@ class ShardSet(RecordSequence):
         self, data_dir: str | os.PathLike[str] | Location, split: str, *, check: bool = True
     ) -> None:
         super().__init__(split)
-        self._layout = find_set(Layout(locate(data_dir)), split)
+        folder_layout = Layout(locate(data_dir))
+        refuse_no_folder(folder_layout.output_dir)
+        self._layout = find_set(folder_layout, split)
         self._check = check
         self._joined: Sequence[Any] = ()
         self._opened: dict[int, IndexedShard] = {}
@@ -360,14 +366,14 @@ def _find_shards(state: SetState, split: str) -> list[str]:
     layout = state.layout
     present = frozenset((*state.sizes, *state.orphans))
     if state.kind == "nothing" and not layout.output_dir.exists():
-        missing = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-        raise unreadable(layout.output_dir, missing)
+        raise no_folder(layout.output_dir)
     recorded = state.manifest.shards if state.manifest else ()
     counts = {**_counts_of(present), **_counts_of(recorded)}
-    _refuse_no_name(layout, split, counts)
+    if not split or not isinstance(split, str):
+        raise no_split_named(layout.output_dir, counts)
     state.refuse_unusable([split])
     if split not in counts:
-        raise _no_such_split(layout, split, counts)
+        raise no_such_split(layout, split, counts)
     shard_names: list[str] = []
     for part in _split_and_growths(split, counts):
         shard_names += _complete(layout, part, counts[part], present)
@@ -382,37 +388,19 @@ def _split_and_growths(split: str, splits: Iterable[str]) -> list[str]:
     return sorted(parts, key=grown_from)
 
 
-def _refuse_no_name(layout: Layout, split: object, splits: Collection[str]) -> None:
-    """Raise UsageError for a split that is no text, or an empty one."""
-    if not split or not isinstance(split, str):
-        raise UsageError(
-            "open needs the name of a split",
-            f"there are {', '.join(sorted(splits)) or 'no shards'} in {layout.output_dir}",
-            f"imagenet_prep.open({str(layout.output_dir)!r}, 'train')",
-        )
-
-
-def _no_such_split(layout: Layout, split: str, splits: Collection[str]) -> InputError:
-    detail = f"expected files such as {shard_name(split, 0, 1024)}"
-    if splits:
-        detail += f"; found: {', '.join(sorted(splits))}"
-    hint = "name the folder and the split that hold them"
-    return InputError(f"no {split} shards in {layout.output_dir}", detail, hint)
-
-
 def _complete(
     layout: Layout, split: str, counts: Collection[int], present: Collection[str]
 ) -> list[str]:
     """The shards of a split, all of them; raises InputError if one is missing,
     or if they are of two sets.
     """
-    count, *more_counts = sorted(counts)
-    if more_counts:
-        sets = f"shards of sets of {count} and {more_counts[0]}"
+    count = min(counts)
+    if len(counts) > 1:
+        sizes = " and ".join(str(count) for count in sorted(counts))
         raise InputError(
-            f"{layout.output_dir} holds {split} {sets}",
+            f"{layout.output_dir} holds {split} shards of sets of {sizes} shards",
             "expected the shards of one set",
-            "move the others away",
+            "move the shards of other sets away",
         )
     lacking = count
     for present_split, number, total in _parse_names(present):

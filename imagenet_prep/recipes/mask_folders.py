@@ -12,9 +12,9 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError
 from imagenet_prep.images import ENDINGS, mask_pixels
 from imagenet_prep.recipes.folder_words import core_of, is_image_folder, is_mask_folder, unmasked
+from imagenet_prep.recipes.recipe_paths import fault_of_path, remedy_of_path
 from imagenet_prep.sources.names import below
-from imagenet_prep.storage.files import kind_of
-from imagenet_prep.text import listed
+from imagenet_prep.text import listed, number_of
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import Mask
@@ -72,11 +72,13 @@ def pair_masks(keys: Mask, names: Sequence[str], base: Path, root: Path) -> Mask
     mask_paths: dict[int, Path] = {}
     owners: dict[Path, int] = {}
     for row, image_path in images.items():
-        mask = _lookup(masks_by_key, reduced(image_path, keys.image_suffix))
+        image_key = reduced(image_path, keys.image_suffix)
+        mask = _lookup(masks_by_key, image_key)
         if mask is None:
             continue
         if mask == _AMBIGUOUS:
-            raise _ambiguous(f"several masks fit {names[row]}")
+            masks = _masks_of(_usable(keys, mask_names), image_key, keys.suffix)
+            raise _ambiguous(f"several masks fit {names[row]}: {listed(masks)}")
         if owners.setdefault(mask, row) != row:
             raise _ambiguous(f"the mask {mask} fits {names[owners[mask]]} and {names[row]}")
         mask_paths[row] = root / mask
@@ -121,10 +123,10 @@ def _find_masks(keys: Mask, root: Path) -> dict[str, str]:
 
 def _need_folder(path: Path) -> None:
     """Raise InputError if a path is none of a folder."""
-    file_type = kind_of(path)
-    if file_type != "folder":
-        problem = "not there" if file_type == "nothing" else "not a folder"
-        raise InputError(f"{path} is {problem}", "expected masks")
+    problem = fault_of_path(path, "folder")
+    if problem:
+        expected = "expected the folder of masks that the recipe names"
+        raise InputError(f"{path} {problem}", expected, remedy_of_path(problem))
 
 
 def _usable(keys: Mask, names: dict[str, str]) -> dict[str, str]:
@@ -145,9 +147,8 @@ def lossy_fault(paths: Sequence[str], hint: str = "") -> InputError:
         f"write in the recipe's `mask`: threshold: {THRESHOLD} (from it on a pixel is 255, "
         "below it 0)"
     )
-    problem = (
-        f"{len(paths):,} masks are JPEGs, which don't keep the values of pixels: {listed(paths)}"
-    )
+    masks = number_of(len(paths), "mask is a JPEG", "masks are JPEGs")
+    problem = f"{masks}, and JPEG doesn't keep the values of pixels: {listed(paths)}"
     return InputError(problem, f"expected {', '.join(mask_pixels.LOSSLESS)}", hint or by_recipe)
 
 
@@ -170,6 +171,21 @@ def _lookup(masks_by_key: Mapping[str, Path], key: str) -> Path | None:
         if tail in masks_by_key:
             return masks_by_key[tail]
     return None
+
+
+def _masks_of(candidates: Mapping[str, str], image_key: str, suffix: str | None) -> list[str]:
+    """The masks that fit an image, as ``_lookup`` finds them."""
+    parts = image_key.split("/")
+    for start in range(len(parts)):
+        tail = "/".join(parts[start:])
+        masks = [
+            text
+            for text, name in candidates.items()
+            if tail in (reduced(text, suffix), reduced(name, suffix))
+        ]
+        if masks:
+            return sorted(masks)
+    return []
 
 
 def reduced(path: str, suffix: str | None) -> str:

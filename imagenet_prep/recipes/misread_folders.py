@@ -63,9 +63,11 @@ def _misread_splits(trees: Mapping[str, FolderTree], splits: Mapping[str, str]) 
     bare = [lead for lead, tree in trees.items() if tree.below and not classes[lead]]
     if not bare or len(bare) == len(trees):
         return None
+    folders = dict.fromkeys(name for lead in bare for name in trees[lead].below)
+    verb = "holds" if len(bare) == 1 else "hold"
     problem = (
-        f"{listed(bare)} holds {listed(trees[bare[0]].below)}, "
-        "which is no class of the other splits: those images have no labels"
+        f"{listed(lead or 'the source' for lead in bare)} {verb} {listed(folders)}, "
+        "and the other splits have no such class: those images have no labels"
     )
     if "" in splits:
         return Misread(problem, "")
@@ -81,9 +83,11 @@ def misread_inner(folders: Iterable[str]) -> Misread | None:
     if len(names) < 2 or not all(split_name(name.rpartition("/")[2]) for name in names):
         return None
     problem = f"the inner folders {listed(names)} are called as splits are, not as classes"
-    return Misread(
-        problem, "class_folder: first, and splits: {train: {files: '*/train/**/*'}, ...}"
-    )
+    patterns: dict[str, list[str]] = {}
+    for folder in dict.fromkeys(name.rpartition("/")[2] for name in names):
+        patterns.setdefault(split_name(folder), []).append(f"*/{folder}/**/*")
+    places = {split: {"files": texts} for split, texts in patterns.items()}
+    return Misread(problem, f"class_folder: first, and splits: {in_flow(places)}")
 
 
 def _misread_in(lead: str, tree: FolderTree, *, is_divided: bool) -> Misread | None:
@@ -103,8 +107,10 @@ def _misread_in(lead: str, tree: FolderTree, *, is_divided: bool) -> Misread | N
     elif roles.parts and not is_divided:
         problem = f"{listed(roles.parts)} hold the same folders: {listed(sorted(roles.classes))}"
     elif roles.left_out:
-        verb = "is" if len(roles.left_out) == 1 else "are"
-        problem = f"{listed(roles.left_out)} next to the classes {verb} hardly a class"
+        problem = f"the folder {roles.left_out[0]} next to the classes is hardly a class"
+        if len(roles.left_out) > 1:
+            folders = listed(roles.left_out)
+            problem = f"the folders {folders} next to the classes are hardly classes"
     return Misread(problem, _splits_that_fit(roles)) if problem else None
 
 
@@ -169,7 +175,9 @@ def mask_folders(classes: Mapping[str, Sequence[str]]) -> Misread | None:
     if not masks or not others or not _are_masks(masks, others, classes):
         return None
     problem = f"the folders {listed(classes)} look like images and their masks, not like classes"
-    images_alone = f"the images alone (source: {{files: '{others[0]}/**/*'}})"
+    patterns = [f".../{name}/**/*" for name in others]
+    pattern = in_flow(patterns[0] if len(patterns) == 1 else patterns)
+    images_alone = f"the images alone (source: {{files: {pattern}}})"
     all_classes = f"or classes: {flow_list(classes)}, if that is what they are"
     return Misread(problem, f"{images_alone}; {all_classes}")
 
@@ -201,11 +209,11 @@ def mixed_masks(names: Names) -> Misread | None:
     masks = [name for name, image in image_by_mask.items() if image in stems]
     if not masks or len(masks) < least:
         return None
+    verb = "is" if len(masks) == 1 else "are"
     problem = (
-        f"{len(masks):,} of {len(names):,} files are called as masks of others are: {listed(masks)}"
+        f"{len(masks):,} of {len(names):,} files {verb} called as masks of others: {listed(masks)}"
     )
     return Misread(
         problem,
-        "take the masks to a folder of their own outside; or name the classes in the recipe "
-        "(classes: [...]), if these are images like the others",
+        "classes: [...], if these are images like the others; or move the masks out of the source",
     )

@@ -45,8 +45,8 @@ def list_by_patterns(
     base, _ = rooted_patterns[0]
     for folder, _ in rooted_patterns:
         if folder != base:
-            problem = f"patterns from {base} and {folder}"
-            raise file.fault(key, problem, "expected several patterns to be from one folder")
+            problem = f"patterns that start in {base} and in {folder}"
+            raise file.fault(key, problem, "expected all patterns to start in one folder")
     listings: list[Catalog] = []
     all_remarks: list[Remarks] = []
     for _, pattern in rooted_patterns:
@@ -84,7 +84,7 @@ def _root_pattern(file: RecipeFile, key: Key, pattern: str, root: Path) -> tuple
     fixed_folders, _ = split_pattern(relative)
     need_path(file, key, below(base, fixed_folders), "folder")
     if ".." in relative.split("/"):
-        raise file.fault(key, problem, "expected .. before the first special sign only")
+        raise file.fault(key, problem, "expected .. only before the first folder with *, ? or [")
     return base, relative
 
 

@@ -6,6 +6,8 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
+from imagenet_prep.text import number_of
+
 
 def base_name(path: str) -> str:
     """The name of a file or folder without the folders around it."""
@@ -50,7 +52,8 @@ def counted(names: Iterable[str], most: int = 8) -> str:
     counts = Counter(map(suffix_of, names)).most_common()
     text = ", ".join(f"{count:,} {suffix}" for suffix, count in counts[:most])
     if len(counts) > most:
-        text += f", {sum(count for _, count in counts[most:]):,} others"
+        other_count = sum(count for _, count in counts[most:])
+        text += f", {number_of(other_count, 'other')}"
     return text
 
 

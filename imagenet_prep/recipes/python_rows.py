@@ -175,10 +175,12 @@ def _image_content(image: Any, place: str) -> bytes | None:
     if image is None or isinstance(image, (str, Path)):
         return None
     if not isinstance(image, (bytes, bytearray, memoryview)):
-        hint = (
-            "encode it: stream = io.BytesIO(); Image.fromarray(array).save(stream, 'PNG'); "
-            "stream.getvalue()"
-        )
+        hint = _CORRECT
+        if hasattr(image, "__array_interface__"):
+            hint = (
+                "encode it: stream = io.BytesIO(); Image.fromarray(image).save(stream, 'PNG'); "
+                "stream.getvalue()"
+            )
         raise InputError(f"{place}: image is {_shown(image)}", expected, hint)
     content = bytes(image)
     if not content:
@@ -245,6 +247,7 @@ def _plain_mapping(mapping: dict[Any, Any], place: str, key: str) -> dict[str, A
     """A dictionary as JSON can hold it; raises InputError unless its keys are texts."""
     for name in mapping:
         if not isinstance(name, str) or not name:
-            raise InputError(f"{place}: the key {_shown(name)}", "expected texts as keys", _CORRECT)
+            expected = "expected texts that are not empty as keys"
+            raise InputError(f"{place}: the key {_shown(name)}", expected, _CORRECT)
     lead = f"{key}." if key else ""
     return {name: _plain(value, place, lead + name) for name, value in mapping.items()}

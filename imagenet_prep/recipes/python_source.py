@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.escaping import command, rerun
+from imagenet_prep.escaping import OptionValues, command, rerun
 from imagenet_prep.hints import Hint
 from imagenet_prep.images import ending_of
 from imagenet_prep.recipes.box_policy import fault
 from imagenet_prep.recipes.python_rows import Function, PythonRow
 from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.row_objects import shown_cell
 from imagenet_prep.recipes.row_source import Rows, TableRow, find_roles, gather
 from imagenet_prep.sources.names import text_of
 from imagenet_prep.sources.remarks import fault_of_name
@@ -75,7 +76,8 @@ def sealed_rows(
             "change to its folder",
         )
     if not is_allowed:
-        raise _refuse_code(file, function, is_known=recorded is not None, is_again=is_again)
+        reason = "" if recorded is None or is_again else _difference(recorded, function)
+        raise _refuse_code(file, function, reason)
     _remove_superseded(records.layout, recorded)
     return _seal(function, records.layout)
 
@@ -96,24 +98,32 @@ def recorded_rows(records: SetRecords, *, is_whole: bool = False) -> Path | None
     return None
 
 
-def refuse_unsealed(file: RecipeFile, data_dir: object = "DATA_DIR") -> UsageError:
-    """The error of commands that need rows which no convert has sealed."""
+def refuse_unsealed(
+    file: RecipeFile, data_dir: object = "DATA_DIR", elsewhere: OptionValues = ()
+) -> UsageError:
+    """The error of commands that need rows which no convert has sealed, or which are damaged."""
     assert file.recipe.source is not None
-    again = command("convert", data_dir, (("config", file.path), ("allow_python", True)))
+    options = (*elsewhere, ("config", file.path), ("allow_python", True))
+    again = command("convert", data_dir, options)
     place, function = file.place(("source", "python")), file.recipe.source.value
     return UsageError(
-        f"{place}: the rows of {function} are not there",
+        f"{place}: no intact rows of {function} are kept",
         "expected the rows that convert keeps in DATA_DIR: no other command runs code",
         again,
     )
 
 
-def _refuse_code(
-    file: RecipeFile, function: Function, *, is_known: bool, is_again: bool
-) -> UsageError:
+def _difference(recorded: Path, function: Function) -> str:
+    """The difference of a function from the one whose rows are kept, as a clause."""
+    kept_function = _head_of(recorded)["function"]
+    if kept_function != function.name:
+        return f": the rows that are kept are those of {kept_function}"
+    return ", which changed since its rows were kept"
+
+
+def _refuse_code(file: RecipeFile, function: Function, reason: str) -> UsageError:
     """The error for code that would run without permission."""
     place = file.place(("source", "python"))
-    reason = ", which changed since its rows were kept" if is_known and not is_again else ""
     again = rerun((("allow_python", True),)).without("--dry-run")  # a dry run runs no code
     return UsageError(
         f"{place}: convert would run {function.name} of {function.path}{reason}",
@@ -141,7 +151,8 @@ def read_sealed(source: Source, sealed: Path, root: Path) -> Rows:
         rows.append(
             TableRow(line["values"], f"{head['function']}, row {number}", folder, archive=archive)
         )
-    return gather(rows, find_roles(names, head["function"], None, source.label), is_text=False)
+    roles = find_roles(names, head["function"], None, source.label, is_table=False)
+    return gather(rows, roles, is_text=False)
 
 
 def _read_lines(sealed: Path) -> list[bytes]:
@@ -249,12 +260,14 @@ class _Sealing:
 
     def _check_name(self, name: Any, place: str) -> None:
         if not _is_relative_path(name):
-            expected = "expected a path such as train/cat.png"
-            raise fault(place, f"{_FILE} is {str(name)[:60]!r}", expected)
-        if fault_of_name(name, Path()):
-            raise fault(
-                place, f"{_FILE} is {name[:60]!a}", "expected a name without control characters"
+            expected = (
+                "expected a path such as train/cat.png: with /, and no folder or file that is "
+                "hidden or .."
             )
+            raise fault(place, f"{_FILE} is {shown_cell(name)}", expected)
+        if fault_of_name(name, Path()):
+            expected = "expected fewer than 8,192 characters, none of them a control character"
+            raise fault(place, f"{_FILE} is {name[:60]!a}", expected)
         if name in self._names:
             earlier_row = self._names[name].rpartition(", ")[2]
             raise fault(place, f"{name!r} is in {earlier_row} already", "expected every image once")

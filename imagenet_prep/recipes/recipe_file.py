@@ -204,7 +204,12 @@ class _Nodes:
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             line = getattr(mark, "line", 0)
-            raise self._refusal(line, "not valid YAML", error.problem or "") from error
+            if isinstance(error, yaml.composer.ComposerError):
+                problem, expected = "a second YAML document starts here", "expected one in a file"
+                raise self._refusal(line, problem, expected) from error
+            problem = error.problem or ""
+            hint = _yaml_hint(error.context or "", problem)
+            raise self._refusal(line, "not valid YAML", problem, hint) from error
         except yaml.YAMLError as error:
             raise UsageError(
                 f"{self._path} is not valid YAML", str(error).splitlines()[0]
@@ -225,11 +230,9 @@ class _Nodes:
             raise self._refusal(
                 line, "values are nested too deep", f"expected at most {_MAX_DEPTH} levels"
             )
-        for mark in ("anchor", "tag"):  # an alias is an event with an anchor, too
-            if name := getattr(event, mark, None):
-                raise self._refusal(
-                    line, f"the {mark} {shortened(name)}", "expected plain keys and values"
-                )
+        mark = _mark_of(event)
+        if mark:
+            raise self._refusal(line, mark, "expected plain keys and values", _QUOTES)
 
     def _value(self, node: yaml.Node, key: Key) -> Any:
         import yaml
@@ -267,8 +270,32 @@ class _Nodes:
             )
         return node.value
 
-    def _refusal(self, line: int, problem: str, detail: str) -> UsageError:
-        return UsageError(f"{self._path}, line {line + 1}: {problem}", detail)
+    def _refusal(self, line: int, problem: str, detail: str, hint: str = "") -> UsageError:
+        return UsageError(f"{self._path}, line {line + 1}: {problem}", detail, hint)
+
+
+_QUOTES = "put a text that starts with *, & or ! in quotes: '*.jpg'"
+
+
+def _mark_of(event: yaml.Event) -> str:
+    """The alias, anchor or tag of an event, for messages; "" if it has none."""
+    import yaml
+
+    anchor, tag = getattr(event, "anchor", None), getattr(event, "tag", None)
+    if isinstance(event, yaml.AliasEvent):
+        return f"the alias *{shortened(anchor)}"
+    if anchor:
+        return f"the anchor &{shortened(anchor)}"
+    return f"the tag {shortened(tag)}" if tag else ""
+
+
+def _yaml_hint(context: str, problem: str) -> str:
+    """The remedy of a fault of YAML that its reader does not explain; "" for other faults."""
+    if context.startswith("while scanning a") and context.endswith(("alias", "anchor", "tag")):
+        return _QUOTES
+    if "<block end>" in problem:
+        return "check the indentation and the quotes of this line and of those before it"
+    return ""
 
 
 def _scalar(text: str) -> Any:

@@ -23,7 +23,6 @@ from imagenet_prep.recorders.recorder import Recorder
 from imagenet_prep.sources.names import shown_name
 from imagenet_prep.sources.obstacles import collecting, refuse
 from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.text import number_of
 
 
 class RecipeListing(Struct, frozen=True):
@@ -44,8 +43,9 @@ class RecipeListing(Struct, frozen=True):
         if self.depth == "quick":
             return (), ReasonedLevel("complete", "")
         image_count = sum(len(split.catalog) for split in self.splits)
-        images = number_of(image_count, "image")
-        sound = f"all {images} listed are sound."
+        sound = f"all {image_count:,} images listed are sound."
+        if image_count == 1:
+            sound = "the 1 image listed is sound."
         if self.depth == "full":
             reason = f"{sound} They were not decoded: --depth decode finds damage inside."
             return (), ReasonedLevel("as listed", reason)

@@ -9,9 +9,11 @@ from typing import TypeVar
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile
 from imagenet_prep.storage.files import kind_of
-from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.storage.location import AnyPath, local_or_none
 
 ROOT_VARIABLE = "DATAPATH"
+
+_NOT_THERE = "is not there"
 
 P = TypeVar("P", bound=AnyPath)
 
@@ -24,16 +26,14 @@ def data_root(file: RecipeFile, root: Path | None) -> Path:
         InputError: it is not there.
     """
     variable = os.environ.get(ROOT_VARIABLE)
-    folder = file.path.parent
+    folder, origin = file.path.parent, "which holds the recipe"
     if variable:
-        folder = Path(variable)
+        folder, origin = Path(variable), f"as {ROOT_VARIABLE} of the environment names it"
     if root:
-        folder = root
-    if kind_of(folder) != "folder":
-        origin = "--raw" if root else f"{ROOT_VARIABLE} of the environment"
-        raise InputError(
-            f"{folder} is not there", f"expected the folder of the data, as {origin} names it"
-        )
+        folder, origin = root, "as --raw, or the plan of the set, names it"
+    problem = fault_of_path(folder, "folder")
+    if problem:
+        raise InputError(f"{folder} {problem}", f"expected the folder of the data, {origin}")
     return Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() would follow links, and names would change
 
 
@@ -50,16 +50,33 @@ def need_path(file: RecipeFile, key: Key, path: P, expected: str = "file") -> P:
     Raises:
         InputError: it is not there.
     """
-    path_type = kind_of(path)
-    if path_type == expected:
+    problem = fault_of_path(path, expected)
+    if not problem:
         return path
-    fault = "not there" if path_type == "nothing" else f"not a {expected}"
-    hint = (
+    raise InputError(
+        f"{file.place(key)}: {path} {problem}",
+        f"expected the {expected} that the recipe names",
+        remedy_of_path(problem),
+    )
+
+
+def remedy_of_path(problem: str) -> str:
+    """The hint for a problem of ``fault_of_path`` of a recipe's path: where such paths start."""
+    if problem != _NOT_THERE:
+        return ""
+    return (
         f"paths are relative to --raw, else to {ROOT_VARIABLE} of the environment, "
         "else to the recipe"
     )
-    raise InputError(
-        f"{file.place(key)}: {path} is {fault}",
-        f"expected the {expected} that the recipe names",
-        hint,
-    )
+
+
+def fault_of_path(path: AnyPath, expected: str) -> str:
+    """The problem of a path where a "file" or a "folder" is expected; "" if it is one."""
+    path_type = kind_of(path)
+    if path_type == expected:
+        return ""
+    if path_type != "nothing":
+        return f"is not a {expected}"
+    local_path = local_or_none(path)
+    is_link = local_path is not None and local_path.is_symlink()
+    return "is a broken link" if is_link else _NOT_THERE

@@ -35,7 +35,6 @@ from imagenet_prep.state.manifest import (
 )
 from imagenet_prep.state.numbering import box_classes
 from imagenet_prep.state.set_records import SetRecords
-from imagenet_prep.storage.files import kind_of
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none, locate
 from imagenet_prep.text import number_of
@@ -228,14 +227,18 @@ class RecipeSet(CheckedDataset):
             reason = f"expected {listed_images:,} images: {counts}."
             return ReasonedLevel("incomplete", reason)
         if set_aside:
-            reason = f"{records:,} of {listed_images:,} listed records are in."
+            count = number_of(listed_images, "listed record")
+            reason = f"{records:,} of {count} {'is' if records == 1 else 'are'} in."
             return ReasonedLevel("incomplete", reason)
         if is_known:
             return ReasonedLevel("complete", f'the shards of "{self.name}" are whole and right.')
         unknown = (
             f'How many "{self.name}" should have is not known: its recipe has no `expected` number.'
         )
-        return ReasonedLevel("as listed", f"all {records:,} listed records are in. {unknown}")
+        count = f"all {records:,} listed records are in."
+        if records == 1:
+            count = "the 1 listed record is in."
+        return ReasonedLevel("as listed", f"{count} {unknown}")
 
     def _expects_all_images(self) -> bool:
         """Whether the recipe has the number of images of the set, or of each split."""
@@ -255,6 +258,8 @@ class RecipeSet(CheckedDataset):
 
     def refuse_without_source(self) -> None:
         """Raise InputError if the recipe file has moved, or the plan that names it is lost."""
+        from imagenet_prep.recipes.recipe_paths import fault_of_path
+
         if self.path is None:
             raise InputError(
                 f"the plan of {self.name}, which names the recipe, is damaged or missing",
@@ -265,10 +270,13 @@ class RecipeSet(CheckedDataset):
                     ", with --config RECIPE: it writes the plan again; then repair again",
                 ),
             )
-        if kind_of(self.path) != "file":
-            problem = f"the recipe of {self.name} isn't there: {self.path}"
-            expected = "expected the file that the shards were made by"
-            raise InputError(problem, expected, "put it back, and repair again")
+        problem = fault_of_path(self.path, "file")
+        if problem:
+            raise InputError(
+                f"{self.path}, the recipe of {self.name}, {problem}",
+                "expected the file that the shards were made by",
+                "put it back, and run the same command again",
+            )
 
     def plan(
         self,
@@ -283,7 +291,7 @@ class RecipeSet(CheckedDataset):
         """
         from imagenet_prep.recipes.growth import grow
         from imagenet_prep.recipes.loading import load, read
-        from imagenet_prep.recipes.python_source import recorded_rows
+        from imagenet_prep.recipes.python_source import recorded_rows, refuse_unsealed
 
         assert self.path is not None
         layout = records.layout
@@ -293,6 +301,8 @@ class RecipeSet(CheckedDataset):
         set_records = records.at(replace(layout, set_name=set_name))
         if splits:
             sealed = recorded_rows(set_records)
+            if sealed is None and file.recipe.source and file.recipe.source.kind == "python":
+                raise refuse_unsealed(file, layout.data_dir, layout.elsewhere())
         else:
             sealed = self._sealed_rows(file, set_records, options)
         file = replace(file, sealed=sealed)
@@ -373,12 +383,16 @@ class RecipeSet(CheckedDataset):
         if changed:
             recorded_setting = recorded.get(changed[0])
             new_setting = planned.settings.get(changed[0])
-            problem = f"{self.path} is not the recipe that the shards were made by"
+            problem = f"{self.path} gives other settings than the shards were made with"
             raise InputError(
-                f"{problem}: it differs in {', '.join(changed)}",
-                f"expected {recorded_setting!r}, got {new_setting!r}",
-                "bring back the recorded recipe, or make the set again with this one: "
-                "the same convert, --overwrite",
+                f"{problem}: {', '.join(changed)}",
+                f"expected {changed[0]}: {recorded_setting!r}, got {new_setting!r}",
+                Hint(
+                    "bring back the recorded recipe, files and versions of libraries; or, to make "
+                    "the set again with these, run the same ",
+                    mention("convert"),
+                    " with --overwrite",
+                ),
             )
         chosen_splits = [split for split in planned.splits if split.catalog.split in splits]
         return replace(planned, splits=tuple(chosen_splits))

@@ -353,7 +353,10 @@ def _not_there(
         count = number_of(len(lost), "file")
         what = f"{count} of {len(names):,} are not there, {what}"
         expected += f"; then {listed(next_names)}"
-    hint = "bring the files back, or take their rows out; paths start at the folder of the table"
+    hint = (
+        "bring back what is missing, or take those rows out; "
+        f"relative paths start at {images[row].folder}"
+    )
     return InputError(f"{images[row].where}: {what}", expected, hint)
 
 
@@ -410,7 +413,7 @@ def _check_split(image: RowImage, split_of_value: Mapping[str, str]) -> None:
     split = split_of_value[image.split]
     if not rules.SPLIT_NAME.fullmatch(split):
         problem = f"{problem} can't be the name of shards"
-        raise fault(image.where, problem, "expected letters, digits, _, -, . and +")
+        raise fault(image.where, problem, f"expected {rules.SPLIT_SIGNS}")
 
 
 def _usual_names(values: set[str]) -> dict[str, str]:

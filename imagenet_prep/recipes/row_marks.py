@@ -12,11 +12,11 @@ from msgspec import Struct
 
 from imagenet_prep.recipes.box_files import BoxFile, Marked
 from imagenet_prep.recipes.box_policy import NO_PIXELS, Size, fault
+from imagenet_prep.recipes.recipe_paths import fault_of_path
 from imagenet_prep.recipes.row_objects import RowObject
 from imagenet_prep.recipes.row_source import RowImage
 from imagenet_prep.sources.names import name_of
-from imagenet_prep.storage.files import kind_of
-from imagenet_prep.text import listed
+from imagenet_prep.text import listed, number_of
 
 
 class RowMarks(Struct, frozen=True):
@@ -108,7 +108,7 @@ def join_marks(parts: Sequence[RowMarks]) -> RowMarks:
     part_of_names = {tuple(part.class_names): part for part in parts if part.images}
     if len(part_of_names) > 1:
         all_names = "; ".join(listed(class_names) or "no names" for class_names in part_of_names)
-        problem = f"boxes of other classes elsewhere: {all_names}"
+        problem = f"the files name the classes of boxes differently: {all_names}"
         first_part = next(iter(part_of_names.values()))
         first_image = next(iter(first_part.images.values()))
         raise fault(first_image.where, problem, "expected the same classes in all files")
@@ -132,8 +132,9 @@ def _class_columns(
         return {"text": str(label)}
     number = int(label)
     if names and number >= len(names):
-        expected = f"expected 0 to {len(names) - 1}, the classes of `names`"
-        raise fault(place, f"class {number}", expected)
+        class_names = number_of(len(names), "class has a name", "classes have names")
+        expected = f"expected at most {len(names) - 1}: {class_names}"
+        raise fault(place, f"a box of class {number}", expected)
     name = names[number] if names else str(number)
     file.classes[number] = name
     return {"text": name, "label": number}
@@ -160,7 +161,7 @@ def _refuse_relative(objects: Sequence[tuple[RowObject, str]]) -> None:
     if objects and are_relative:
         shape, place = objects[0]
         corners = ", ".join(f"{corner:g}" for corner in shape.corners)
-        problem = f"a box from {corners}, and no box of all rows is larger"
+        problem = f"a box from {corners}, and no box has a corner at {NO_PIXELS} or more"
         hint = "multiply them by the image's width and height"
         raise fault(place, problem, "expected pixels", hint)
 
@@ -183,7 +184,8 @@ def find_masks(
         return {}
     for image in images.values():
         if image.mask is None:
-            expected = f"expected one in every row: {mask_count:,} have one"
+            count = number_of(mask_count, "image has one", "images have one")
+            expected = f"expected one in every row: {count}"
             raise fault(image.where, f"{image.file_name} has no mask", expected)
     paths: dict[str, Path] = {}
     for name, image in images.items():
@@ -199,8 +201,9 @@ def _check_mask(path: Path, image: RowImage, root: Path) -> None:
     if not path.is_relative_to(root):
         problem = f"the mask {path} is outside of the data"
         raise fault(image.where, problem, f"expected a path below {root}")
-    if kind_of(path) != "file":
-        raise fault(image.where, f"the mask {path} is not there", "expected a PNG file")
+    problem = fault_of_path(path, "file")
+    if problem:
+        raise fault(image.where, f"the mask {path} {problem}", "expected a PNG file")
     if not path.name.lower().endswith(".png"):
         problem = f"the mask {image.mask} is not a PNG"
         raise fault(image.where, problem, "expected the numbers of classes in a PNG")

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from imagenet_prep.recipes.box_policy import Corners, corners_of_size, fault
-from imagenet_prep.text import listed
+from imagenet_prep.recipes.table_rows import json_reason
+from imagenet_prep.text import listed, number_of
 from imagenet_prep.tfrecord.inception import EDGES
 
 _BBOXES = ("bbox", "bboxes")
@@ -34,8 +35,9 @@ def read_objects(value: Any, place: str) -> list[RowObject]:
         try:
             value = json.loads(value)
         except (ValueError, RecursionError) as error:
-            problem = f"objects is not JSON: {error}"
-            raise fault(place, problem, '{"bbox": [[x, y, width, height]], ...}') from error
+            problem = f"objects: {json_reason(error)}"
+            expected = 'expected {"bbox": [[x, y, width, height], ...], "categories": [...]}'
+            raise fault(place, problem, expected) from error
     if isinstance(value, list):
         value = _as_lists(value, place)
     expected = "expected {bbox: [[x, y, width, height], ...], categories: [...]}"
@@ -43,11 +45,15 @@ def read_objects(value: Any, place: str) -> list[RowObject]:
         raise fault(place, f"objects is {shown_cell(value)}", expected)
     boxes = _value_at(_BBOXES, value)
     labels = _value_at(_CATEGORIES, value)
-    if not isinstance(boxes, list) or not isinstance(labels, list):
+    if boxes is None or labels is None:
         keys = listed(map(str, value)) or "nothing"
         raise fault(place, f"objects has {keys}", expected)
+    for key, values in (("bbox", boxes), ("categories", labels)):
+        if not isinstance(values, list):
+            raise fault(place, f"objects: {key} is {shown_cell(values)}", expected)
     if len(boxes) != len(labels):
-        problem = f"{len(boxes):,} boxes and {len(labels):,} classes"
+        counts = number_of(len(boxes), "box", "boxes"), number_of(len(labels), "class", "classes")
+        problem = " and ".join(counts)
         raise fault(place, problem, "expected one class for each box")
     return [_object_of(box, label, place) for box, label in zip(boxes, labels, strict=True)]
 
@@ -90,6 +96,8 @@ def first_of(names: Sequence[str], columns: Mapping[str, Any]) -> str | None:
 
 def shown_cell(value: Any) -> str:
     """The beginning of a value and its type, for messages."""
+    if value is None:
+        return "null"
     beginning = str(value)[:60]
     return f"{beginning!r} ({type(value).__name__})"
 
@@ -112,7 +120,7 @@ def read_class(value: Any, place: str) -> str | int:
     """The class of a box: a text or a number from 0; raises InputError for another value."""
     if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
         problem = f"the class of a box is {shown_cell(value)}"
-        raise fault(place, problem, "expected a text or a whole number")
+        raise fault(place, problem, "expected a text that is not empty, or a whole number")
     if isinstance(value, int) and not 0 <= value < 1 << 62:
-        raise fault(place, f"the class of a box is {value}", "expected 0 or more")
+        raise fault(place, f"the class of a box is {value}", "expected 0 to 2**62 - 1")
     return value

@@ -200,15 +200,28 @@ def _refuse_difference(
 ) -> None:
     """Raise InputError if two rows of an image have different values in one column."""
     if first_value != value:
-        problem = f"{name} is {value!r}, and {first_value!r} in {first_place}"
+        problem = f"{name} is {_in_words(value)}, and {_in_words(first_value)} in {first_place}"
         raise fault(place, problem, "expected one value for all boxes of an image")
+
+
+def _in_words(value: Any) -> str:
+    """A value of a row for messages: a size as width x height, no value as empty."""
+    if isinstance(value, tuple):
+        width, height = value
+        return f"{width} x {height}"
+    return "empty" if value in (None, "") else repr(value)
 
 
 # the columns --------------------------------------------------------------------------------------
 
 
 def find_roles(
-    names: Iterable[str], place: str, image: str | None, label: str | bool | None
+    names: Iterable[str],
+    place: str,
+    image: str | None,
+    label: str | bool | None,
+    *,
+    is_table: bool = True,
 ) -> ColumnRoles:
     """The columns that have a meaning.
 
@@ -217,6 +230,7 @@ def find_roles(
         place: the table, for messages.
         image: the column that the recipe names for the image.
         label: that for the label; False for none.
+        is_table: whether a recipe can name the column of the images; it can't for a function.
 
     Raises:
         InputError: a column is missing.
@@ -230,7 +244,7 @@ def find_roles(
     if label is None:
         usual_names = ("label", "class") if box_class is None else ("label",)
         label = first_of(usual_names, columns)
-    image_column = image or _image_column(columns, place)
+    image_column = image or _image_column(columns, place, is_table=is_table)
     return ColumnRoles.of(
         image=image_column,
         label=label or None,  # type: ignore[arg-type]
@@ -251,7 +265,8 @@ def _box_class_column(columns: Mapping[str, Any], place: str) -> str | None:
     if not corners:
         return None
     if len(corners) < len(EDGES):
-        problem = f"columns {', '.join(corners)} alone"
+        columns_of_corners = "column" if len(corners) == 1 else "columns"
+        problem = f"{columns_of_corners} {', '.join(corners)} alone"
         expected = f"expected all of {', '.join(EDGES)}, or none"
         raise fault(place, problem, expected)
     box_class = first_of(BOX_CLASSES, columns)
@@ -261,7 +276,7 @@ def _box_class_column(columns: Mapping[str, Any], place: str) -> str | None:
     return box_class
 
 
-def _image_column(columns: Mapping[str, Any], place: str) -> str:
+def _image_column(columns: Mapping[str, Any], place: str, *, is_table: bool) -> str:
     """The column that names the images, by its usual names; raises InputError if there is none."""
     column = first_of(FILES, columns)
     if column is not None:
@@ -270,6 +285,9 @@ def _image_column(columns: Mapping[str, Any], place: str) -> str:
     if len(file_names) == 1:
         return file_names[0]
     column_names = ", ".join(columns) or "nothing"
+    if not is_table:
+        expected = f"expected file_name, or image with the bytes, got {column_names}"
+        raise fault(place, "no key of the rows names the images", expected)
     raise fault(
         place,
         "no column names the images",
@@ -345,7 +363,7 @@ def _size_of(values: Mapping[str, Any], place: str) -> Size | None:
     width = read_number(width_cell, place, "width")
     height = read_number(height_cell, place, "height")
     if min(width, height) < 1:
-        raise fault(place, f"a size of {width:g} x {height:g}", "expected pixels")
+        raise fault(place, f"a size of {width:g} x {height:g}", "expected at least 1 x 1 pixels")
     return int(width), int(height)
 
 
@@ -356,7 +374,7 @@ def _box_of(values: Mapping[str, Any], roles: ColumnRoles, place: str) -> list[R
     if all(edge is None for edge in edges):
         return []
     if label is None or None in edges:
-        expected = "expected four corners and a class, or five empty cells: no box"
+        expected = "expected four corners and a class; or four empty corners, for no box"
         raise fault(place, "an empty cell", expected)
     xmin, ymin, xmax, ymax = (
         read_number(edge, place, name) for edge, name in zip(edges, EDGES, strict=True)

@@ -140,7 +140,7 @@ def _parquet_rows(path: Path, split: str) -> tuple[list[str], Iterator[TableRow]
     from imagenet_prep.sources.parquets import has_images, read_table
 
     if has_images(path):
-        hint = f"write in the recipe: source: {{parquet: {path.name}}}"
+        hint = "write `parquet` in place of `table` in the `source` of the recipe"
         raise InputError(f"{path} holds images", "expected a table that names images", hint)
     columns = read_table(path)
     first_column: Sequence[Any] = next(iter(columns.values()), ())

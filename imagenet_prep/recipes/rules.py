@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 SPLIT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
-_NO_SPLIT_NAME = ("no name of a split", "expected letters, digits, _, -, . and +, no -grownN")
+SPLIT_SIGNS = "at most 100 letters, digits, _, -, . and +, the first a letter, a digit or _"
+"""The form of ``SPLIT_NAME``, for messages."""
+
+_NO_SPLIT_NAME = ("no name of a split", f"expected {SPLIT_SIGNS}, and no -grown2 at the end")
 SHARD_SIZE = 100 * 10**6
 """Bytes of a shard where the recipe does not say."""
 
@@ -77,7 +80,8 @@ def _check_range(file: RecipeFile) -> None:
         raise file.fault(("max_val",), "min_val is missing", "expected both, or neither")
     if not (math.isfinite(lower) and lower < upper < math.inf):
         problem = f"{upper}, and min_val is {lower}"
-        raise file.fault(("max_val",), problem, "expected max_val to be above min_val")
+        expected = "expected two finite numbers, max_val above min_val"
+        raise file.fault(("max_val",), problem, expected)
     if file.recipe.content == "image":
         raise file.fault(("min_val",), "content is image", "expected content: pixels or array")
 
@@ -122,7 +126,7 @@ def _check_inception(file: RecipeFile) -> None:
 
 def _check_keys_of_boxes(file: RecipeFile) -> None:
     """Settings about boxes need some."""
-    if file.recipe.boxes or has_rows(file):
+    if file.recipe.boxes or has_rows(file) or may_have_boxes(file):
         return
     box_key = first_key_only_with(file, "boxes")
     if box_key:
@@ -146,11 +150,14 @@ def _check_growth(file: RecipeFile) -> None:
     recipe = file.recipe
     if not recipe.stratified:
         return
-    if recipe.manifest_file or not fractions_of(file):
-        expected = "expected splits: {train: 0.9, ...}, no manifest_file"
+    if not fractions_of(file):
+        expected = "expected splits: {train: 0.9, ...}"
         raise file.fault(("stratified",), "there are no fractions", expected)
+    if recipe.manifest_file:
+        problem = "manifest_file and stratified can't be combined"
+        raise file.fault(("stratified",), problem, "expected one of the two")
     if recipe.grow:
-        problem = "new files move others with stratified"
+        problem = "with stratified, new files would move earlier files to other splits"
         raise file.fault(("grow",), problem, "expected one of the two")
 
 
@@ -201,6 +208,14 @@ def has_rows(file: RecipeFile) -> bool:
     return source is not None and source.kind != "" and source_kinds()[source.kind].has_rows
 
 
+def may_have_boxes(file: RecipeFile) -> bool:
+    """Whether the samples of the source may have boxes."""
+    source = file.recipe.source
+    if source is None or source.kind == "":
+        return False
+    return source_kinds()[source.kind].may_have_boxes
+
+
 def _numbers_rows(file: RecipeFile) -> bool:
     """Whether `boxes` only numbers the classes of the boxes that the source's rows have."""
     return has_rows(file) and file.value["boxes"].keys() <= {*NUMBERING}
@@ -242,9 +257,20 @@ def _only_key(file: RecipeFile, key: Key, mapping: Struct, names: Sequence[str])
     """The one of these keys that a mapping has; raises UsageError if it has none or several."""
     present_names = [name for name in names if getattr(mapping, name) is not None]
     if len(present_names) != 1:
-        problem = f"{' and '.join(present_names)} at once" if present_names else "nothing in it"
+        problem = f"{' and '.join(present_names)} at once"
+        if not present_names:
+            other_names = _names_in(file, key)
+            problem = f"{', '.join(other_names)} alone" if other_names else "nothing in it"
         raise file.fault(key, problem, f"expected one of {', '.join(names)}")
     return present_names[0]
+
+
+def _names_in(file: RecipeFile, key: Key) -> list[str]:
+    """The keys with a value in a mapping of the recipe."""
+    mapping: Any = file.value
+    for step in key:
+        mapping = mapping[step]
+    return [name for name, value in mapping.items() if value is not None]
 
 
 def first_key_only_with(file: RecipeFile, *needs: str) -> str | None:
@@ -315,7 +341,7 @@ def _check_splits(file: RecipeFile) -> None:
         if not SPLIT_NAME.fullmatch(name) or grown_from(name)[1] > 1:
             raise file.fault(("splits", name), *_NO_SPLIT_NAME)
     if not splits:
-        raise file.fault(("splits",), "nothing in it", "expected one sort")
+        raise file.fault(("splits",), "nothing in it", "expected a key for each split")
     _check_fractions(file, split_count=len(splits))
     places_of(file)
 
@@ -326,14 +352,15 @@ def _check_fractions(file: RecipeFile, *, split_count: int) -> None:
     if not fractions:
         return
     if len(fractions) != split_count:
-        raise file.fault(("splits",), "fractions and places at once", "expected one sort")
+        expected = "expected fractions alone, or places alone"
+        raise file.fault(("splits",), "fractions and places at once", expected)
     for name, fraction in fractions.items():
         if not 0 < fraction <= 1:
             problem = f"{fraction:g} can't be"
             raise file.fault(("splits", name), problem, "expected a fraction above 0, at most 1")
     total = sum(fractions.values())
     if not math.isclose(total, 1, abs_tol=1e-6):
-        raise file.fault(("splits",), f"the fractions sum to {total:g}", "expected 1")
+        raise file.fault(("splits",), f"the fractions sum to {total:.9g}", "expected 1")
 
 
 def _is_number(value: object) -> TypeGuard[float]:
@@ -360,7 +387,7 @@ def places_of(file: RecipeFile) -> dict[str, tuple[str, list[str]]]:
             continue
         key: Key = ("splits", name)
         if not isinstance(value, dict):
-            expected = "expected a fraction, or {folder | files | manifest: ...}"
+            expected = "expected a fraction, or {folder | files | manifest | value: ...}"
             raise file.fault(key, f"{value!r} can't be", expected)
         place = file.convert(value, PlaceKeys, key)
         place_key = _only_key(file, key, place, PlaceKeys.__struct_fields__)
@@ -386,11 +413,13 @@ def prefix_of(file: RecipeFile) -> tuple[str, str]:
     if prefix is None:
         return "", ""
     folder, _, name = prefix.rpartition("/")
-    if ".." in prefix.split("/") or not SPLIT_NAME.fullmatch(name) or grown_from(name)[0] != name:
-        expected = (
-            "expected a name of letters, digits, _, -, . and +, that does not end like -grown2"
-        )
-        raise file.fault(("output_file_prefix",), f"{prefix!r} can't be", expected)
+    problem = f"{prefix!r} can't be"
+    if ".." in prefix.split("/"):
+        expected = "expected a name, or a path without .."
+        raise file.fault(("output_file_prefix",), problem, expected)
+    if not SPLIT_NAME.fullmatch(name) or grown_from(name)[0] != name:
+        expected = f"expected a name of {SPLIT_SIGNS}, that does not end like -grown2"
+        raise file.fault(("output_file_prefix",), problem, expected)
     is_absolute = prefix.startswith("/")
     if not is_absolute:
         check_own_folder(file, folder.split("/"))

@@ -17,7 +17,7 @@ from imagenet_prep.recipes.named_files import archives_by_split, origin_of
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile
 from imagenet_prep.recipes.source_kinds import source_kinds
 from imagenet_prep.sources.remarks import Remarks
-from imagenet_prep.text import listed
+from imagenet_prep.text import listed, number_of
 
 
 def list_sample_inputs(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
@@ -81,7 +81,7 @@ def _read_parts(
             parts.append((split or split_in_names, samples))
     if not any(samples.names for _, samples in parts):
         all_paths = [str(path) for paths in groups.values() for path in paths]
-        raise InputError(f"{listed(all_paths)}: no sample")
+        raise InputError(f"no image in {listed(all_paths)}", "expected at least one")
     return parts
 
 
@@ -106,7 +106,8 @@ def _mark_unlabelled(parts: Sequence[tuple[str, Samples]]) -> None:
             count = len(samples.names)
             samples.columns[label] = [NO_LABEL] * count
             samples.label = label
-            note = f"test: no {label}: {count:,} records without a label"
+            records = number_of(count, "record")
+            note = f"test has no {label}: {records} without a label"
             samples.passed = [*samples.passed, note]
 
 

@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.model import Problem
 from imagenet_prep.storage.layout import grown_from, split_of
+from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.checked_shards import Checked
     from imagenet_prep.checks.inventory import Inventory
+
+_ONE = {"images": "image", "classes": "class"}
+"""One of what a total counts."""
 
 
 def split_problems(split: str, inventory: Inventory, checked: Checked) -> list[Problem]:
@@ -41,7 +45,7 @@ def wrong_totals(
         is_counted = actual or name == "images"  # labels under other names are not counted
         if actual != count and is_counted:
             kind = kind_of_total(name, count, actual)
-            message = f"expected {count:,} {name}, got {actual:,}"
+            message = f"expected {number_of(count, _ONE[name], name)}, got {actual:,}"
             remedy = remedy_of_total(name, count, actual, " and make the set again")
             yield Problem(kind, split or name, message, remedy)
 

@@ -17,7 +17,7 @@ from imagenet_prep.recipes.classes import Classes, refuse_below_first
 from imagenet_prep.recipes.formats import load_format
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.recipe_lines import YAML_WORDS
-from imagenet_prep.recipes.schema import BoxKeys
+from imagenet_prep.recipes.rules import may_have_boxes
 from imagenet_prep.state.manifest import RECIPE
 from imagenet_prep.state.numbering import Numbering
 from imagenet_prep.state.set_records import SetRecords
@@ -176,19 +176,22 @@ class SharedNumbering(Struct, frozen=True):
                 problem = f"{file.path}: boxes of label {label} would be {new_name}"
             names = list(dict.fromkeys((*self.known.boxes.values(), *boxes.values())))
             hint = f"write in the `boxes` of all recipes: names: {_flow(names)}"
-            if _are_numbered_by_files(file.recipe.boxes):
+            if _are_numbered_by_files(file):
                 hint = (
-                    "give the categories of all files the same ids, or put this set elsewhere, "
-                    "with --output"
+                    "give the classes of boxes the same numbers in all files, or put this set "
+                    "elsewhere, with --output"
                 )
             expected = f"expected {label} for {name}, as in {self.known.name}"
             raise InputError(problem, expected, hint)
 
 
-def _are_numbered_by_files(keys: BoxKeys | None) -> bool:
-    """Whether the files of annotations number the classes of boxes themselves."""
+def _are_numbered_by_files(file: RecipeFile) -> bool:
+    """Whether files number the classes of boxes themselves, and no recipe can:
+    those of annotations, or those of the images.
+    """
+    keys = file.recipe.boxes
     if keys is None or not keys.format:
-        return False
+        return may_have_boxes(file)
     return load_format(keys.format).is_numbered
 
 
@@ -254,8 +257,8 @@ class _NumberingCheck(Struct, frozen=True):
             problem = f"label {number} would be {name}"
             expected = f"expected {numbering.names[number]}, as in {set_names}"
         else:
-            problem = f"{name} is no class there"
-            expected = f"expected the classes of {set_names}: {listed(numbering.labels)}"
+            problem = f"{name} is no class of {set_names}"
+            expected = f"expected its classes: {listed(numbering.labels)}"
         raise InputError(f"{self.file.path}: {problem}", expected, self._hint())
 
     def _hint(self) -> str:

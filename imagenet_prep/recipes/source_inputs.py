@@ -10,7 +10,9 @@ from imagenet_prep.recipes.classic_inputs import list_classic
 from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile
 from imagenet_prep.recipes.source_kinds import source_kinds
+from imagenet_prep.sources.folders import EMPTY
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.text import listed
 
 
 def find_inputs(
@@ -45,5 +47,17 @@ def find_inputs(
     if not len(inputs.listing):
         if inputs.obstacles:
             raise all_of(inputs.obstacles)
-        raise InputError(f"{file.place(key)}: no files in {inputs.origin}", "expected at least one")
+        raise _no_files(file.place(key), inputs)
     return inputs
+
+
+def _no_files(place: str, inputs: Inputs) -> InputError:
+    """The error for a source without a file, or whose files are all skipped."""
+    skipped = list(inputs.notes)
+    for reason, names in inputs.remarks.passed.items():
+        if reason != EMPTY:
+            skipped.append(f"skipped: {listed(names)} ({reason})")
+    problem = f"{place}: no files in {inputs.origin}"
+    if not skipped:
+        return InputError(problem, "expected at least one")
+    return InputError(f"{problem} except skipped ones", f"expected others; {'; '.join(skipped)}")

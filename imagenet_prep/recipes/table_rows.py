@@ -15,6 +15,8 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from imagenet_prep.text import number_of
+
 Form = Literal["lines", "words", "csv", "tsv", "spaces", "jsonl", "json"]
 """How a labels file is written: ``path:label``, ``path label``, columns by commas, tabs or spaces,
 or JSON.
@@ -66,8 +68,11 @@ def open_text(content: bytes, newline: str = "\n") -> io.TextIOWrapper:
         content.decode("utf-16" if is_wide else "utf-8")
     except UnicodeDecodeError as error:
         readable = content[: error.start]
-        line = readable.count(b"\n") + 1
-        raise LabelsFault(line, "it is not UTF-8") from None
+        line = readable.decode("utf-16" if is_wide else "utf-8", "ignore").count("\n") + 1
+        reason = "it is not UTF-8"
+        if is_wide:
+            reason = "it starts as UTF-16, and is not UTF-16 here"
+        raise LabelsFault(line, reason) from None
     encoding = "utf-16" if is_wide else "utf-8-sig"
     return io.TextIOWrapper(io.BytesIO(content), encoding, newline=newline)
 
@@ -87,10 +92,20 @@ def read_rows(
     if form == "json":
         return _read_json(content)
     start, names, rows, unnamed_count = _header(content, form, has_header=header)
-    distinct_names = set(names)
-    if len(distinct_names) != len(names) or "" in names:
-        raise LabelsFault(start, "a column has no name, or two have the same")
+    _refuse_names(names, start)
     return _read_cells(names, rows, unnamed_count)
+
+
+def _refuse_names(names: Sequence[str], line: int) -> None:
+    """Raise LabelsFault if a column has no name, or two have the same."""
+    numbers: dict[str, int] = {}
+    for number, name in enumerate(names, 1):
+        if not name:
+            raise LabelsFault(line, f"column {number} has no name")
+        first_number = numbers.setdefault(name, number)
+        if first_number != number:
+            columns = f"columns {first_number} and {number}"
+            raise LabelsFault(line, f"{columns} have the same name, {name!r}")
 
 
 def _read_cells(
@@ -107,7 +122,8 @@ def _read_cells(
             if not any(unnamed_cells):
                 cells = cells[:width]
         if len(cells) != width:
-            raise LabelsFault(line, f"{width} columns expected, {len(cells)} found")
+            expected = number_of(width, "column")
+            raise LabelsFault(line, f"{expected} expected, {len(cells):,} found")
         lines.append(line)
         for cell, column in zip(cells, columns.values(), strict=True):
             text = sys.intern(cell.strip())  # most values occur again
@@ -238,7 +254,22 @@ def csv_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
             line = reader.line_num + 1 + skipped_lines
     except csv.Error as error:
         line_read = reader.line_num + skipped_lines
-        raise LabelsFault(max(1, line_read), str(error)) from None
+        raise _csv_fault(error, line, max(1, line_read)) from None
+
+
+def _csv_fault(error: csv.Error, row_line: int, line: int) -> LabelsFault:
+    """The fault of a CSV in the row that starts at ``row_line``;
+    ``line`` is the last one that was read.
+    """
+    reason = str(error)
+    if reason == "unexpected end of data":
+        return LabelsFault(row_line, "a quotation mark opens a cell here, and none closes it")
+    if reason.startswith("field larger than field limit"):
+        limit = csv.field_size_limit()
+        return LabelsFault(
+            row_line, f"a cell has more than {limit:,} characters: is a quotation mark missing?"
+        )
+    return LabelsFault(line, reason)
 
 
 def _read_jsonl(file: io.TextIOWrapper) -> tuple[Sequence[int], dict[str, list[Any]]]:
@@ -283,10 +314,33 @@ def _parse_document(content: bytes) -> Any:
         document = json.loads(text)
         written = json.dumps(document, ensure_ascii=False)
         written.encode()  # half of a surrogate pair can't be written
+    except UnicodeEncodeError:
+        match = _HALF_PAIR.search(text)
+        line = text.count("\n", 0, match.start()) + 1 if match else 1
+        raise LabelsFault(line, _HALF_PAIR_REASON) from None
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", 1)
-        raise LabelsFault(line, f"not JSON: {error}") from None
+        raise LabelsFault(line, json_reason(error)) from None
     return document
+
+
+_HALF_PAIR = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
+    r"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
+)
+_HALF_PAIR_REASON = "a text holds half of a surrogate pair: UTF-8 can't store it"
+
+
+def json_reason(error: Exception) -> str:
+    """The reason that a text is not JSON, without a line of its own."""
+    if isinstance(error, json.JSONDecodeError):
+        column = error.pos - error.doc.rfind("\n", 0, error.pos)
+        if error.pos == len(error.doc):
+            return f"not JSON: {error.msg}, and there is no more text"
+        return f"not JSON: {error.msg}, at character {column}"
+    if isinstance(error, RecursionError):
+        return "its JSON is nested too deep"
+    return f"not JSON: {error}"
 
 
 def _json_rows(document: Any) -> list[Any] | None:
@@ -334,16 +388,14 @@ def _parse_object(line: str, number: int) -> dict[str, Any]:
         LabelsFault: it is none, or UTF-8 can't write its texts.
     """
     try:
-        row = json.loads(line)
+        row = json.loads(line.rstrip("\r\n"))
         if "\\u" in line:
             written = json.dumps(row, ensure_ascii=False)
             written.encode()
     except UnicodeEncodeError:
-        raise LabelsFault(
-            number, "a text holds half of a surrogate pair: UTF-8 can't store it"
-        ) from None
+        raise LabelsFault(number, _HALF_PAIR_REASON) from None
     except (ValueError, RecursionError) as error:
-        raise LabelsFault(number, f"not JSON: {error}") from None
+        raise LabelsFault(number, json_reason(error)) from None
     if not isinstance(row, dict):
         raise LabelsFault(number, f"expected an object, got {_shown(line)}")
     return row

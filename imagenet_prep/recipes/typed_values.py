@@ -59,7 +59,7 @@ def _first_lines(values: Sequence[Any], lines: Sequence[int]) -> dict[tuple[type
     for value, line in zip(values, lines, strict=True):
         for single in _flat(value):
             if not isinstance(single, (str, int, float)):
-                type_name = type(single).__name__
+                type_name = "null" if single is None else type(single).__name__
                 expected = "expected text, a number, or a list of them"
                 raise LabelsFault(line, f"a value of type {type_name}: {expected}")
             line_of.setdefault((type(single), single), line)
@@ -113,8 +113,8 @@ def _as_kind(value: Any, line: int, kind: Kind, is_text: bool) -> Any:
         return int(value)
     if kind == "float" and narrowest != "bytes":
         return _as_float(value, line)
-    type_name = "text" if kind == "bytes" else kind
-    raise LabelsFault(line, f"{str(value)[:80]!r} is not of type {type_name}")
+    type_name = "a text" if kind == "bytes" else f"of type {kind}"
+    raise LabelsFault(line, f"{str(value)[:80]!r} is not {type_name}")
 
 
 def _as_float(value: Any, line: int) -> float:

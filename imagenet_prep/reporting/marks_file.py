@@ -25,6 +25,13 @@ REASONS = ("reason", "label")
 
 SCORE = "score"
 
+_FORMS = {
+    "tsv": "a TSV file",
+    "jsonl": "JSON lines",
+    "json": "a JSON list",
+}
+"""The name of a file's form, by its ending; any other is a CSV file."""
+
 
 class Mark(NamedTuple):
     """Why an image is flagged: "" if nobody says; ``text`` has the score too."""
@@ -69,8 +76,8 @@ def read_marks(path: AnyPath) -> Marks:
     except LabelsFault as error:
         raise InputError(
             f"{path}, line {error.line}: {error.reason}",
-            f"expected a CSV file in UTF-8 whose first line names a column {either(PATHS)}",
-            "Save the table as CSV in UTF-8, with a header line",
+            f"expected {_FORMS.get(form, 'a CSV file')} in UTF-8 with a column {either(PATHS)}",
+            "save the table as CSV in UTF-8, with a header line",
         ) from error
     name_column = _name_column(path, columns)
     reason_column = next((name for name in REASONS if name in columns), None)
@@ -82,7 +89,7 @@ def read_marks(path: AnyPath) -> Marks:
             raise InputError(
                 f"{path}, line {line}: no file name in the column {name_column}",
                 "expected a file name in each line",
-                "Remove the line, or add the name",
+                "remove the line, or add the name",
             )
         if name in marks:
             repeated[name] = line
@@ -99,9 +106,9 @@ def _name_column(path: AnyPath, columns: Mapping[str, Sequence[Any]]) -> str:
         if name in columns:
             return name
     raise InputError(
-        f"{path}, line 1: no column of file names",
+        f"{path} has no column of file names",
         f"expected a column {either(PATHS)}; found {listed(columns, 10) or 'no column'}",
-        "Rename the column of file names to filename",
+        "name the column of file names: filename",
     )
 
 
@@ -177,14 +184,15 @@ def _endings(name: str) -> list[str]:
 
 def _no_match(marks: Marks, place: str, record_name: str | None = None) -> InputError:
     """The error that nothing in a place is named; ``record_name`` is "" if records have none."""
-    if record_name == "":
-        expected = "expected file names, but the records hold none"
-    else:
-        example = f", such as {record_name}" if record_name else ""
-        expected = f"expected names as in the records{example}"
+    what = f"{marks.file_name} names no image of {place}"
     names = number_of(len(marks.by_name), "name")
+    found = f"found {names}: {listed(marks.by_name)}"
+    if record_name == "":
+        expected = "expected records with file names, but these records hold none"
+        return InputError(what, f"{expected}; {found}", "leave out --mark")
+    example = f", such as {record_name}" if record_name else ""
     return InputError(
-        f"{marks.file_name} names no image of {place}",
-        f"{expected}; found {names}: {listed(marks.by_name)}",
+        what,
+        f"expected names as in the records{example}; {found}",
         Hint("compare the names with those that ", mention("show"), " prints"),
     )

@@ -36,7 +36,10 @@ _KINDS = {
         "the EXIF orientation is not upright; width, height and boxes are those before turning",
     ),
     marks.FOUR: ("Four colour components", "CMYK or YCCK, not repaired: many decoders refuse it"),
-    marks.PNG: ("PNG", "not repaired: it is not a JPEG, whatever its name says"),
+    marks.PNG: (
+        "Not JPEG",
+        "not repaired: a PNG, or an image of another format, whatever its name says",
+    ),
     marks.BROKEN: ("Not readable", "its header can't be read"),
     marks.TINY: ("Tiny", f"a side of fewer than {marks.SMALL_SIDE} pixels"),
     marks.HUGE: ("Huge", f"a side of more than {marks.LARGE_SIDE:,} pixels"),
@@ -62,7 +65,10 @@ _CHANGES = {
     "Turned upright": (
         "encoded again, and turned as EXIF asks: width and height are those after turning"
     ),
-    "Repaired": "a PNG or a JPEG of four components, decoded and encoded as an RGB JPEG",
+    "Repaired": (
+        "an image of another format, or a JPEG of four components, "
+        "decoded and encoded as an RGB JPEG"
+    ),
 }
 
 

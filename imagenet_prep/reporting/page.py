@@ -69,6 +69,8 @@ def render(facts: Facts) -> bytes:
     shard = "@SHARD@" if facts.is_file else f"{facts.name}/@SHARD@"
     show_command = command_line([NAME, "show", shard, "--record", "@NUMBER@"])
     near_command = command_line([NAME, "report", facts.name, "--near-duplicates"])
+    depth = ["--depth", "decode"] if facts.verdict.depth == "decode" else []
+    list_command = command_line([NAME, "verify", facts.name, *depth, "--json", "-"])
     install_command, _, _ = install_extra("report").partition("    ")
     image_counts = [sum(row["images"].values()) for row in classes]
     keys = [f"look-{number % LOOKS + 1}" for number in range(len(subject.splits))]
@@ -94,6 +96,7 @@ def render(facts: Facts) -> bytes:
         crop=(SHORT_SIDE, CROP),
         normalize=_normalize,
         near_command=near_command,
+        list_command=list_command,
         keys=keys,
         has_images=facts.census.has_images or not subject.is_own,
         install_command=install_command,

@@ -39,7 +39,7 @@ _DEPTHS_BY_RECIPE = {
     "full": "Every byte was read, and every record was compared with the recipe.",
     "decode": (
         "Every byte was read, every record was compared with the recipe, "
-        "and every JPEG was decoded."
+        "and every image was decoded."
     ),
 }
 
@@ -335,7 +335,7 @@ def _bounds_text(counts: FeatureCensus, kind: str) -> str:
     if kind == "bytes" and bounds:
         bounds += " byte" if bounds == "1" else " bytes"
     if counts.not_numbers:
-        bounds += f", NaN in {counts.not_numbers:,} records"
+        bounds += f", NaN in {number_of(counts.not_numbers, 'record')}"
     return bounds
 
 
@@ -357,7 +357,7 @@ def origin(facts: Facts) -> Iterator[tuple[str, str, bool]]:
     name, value, and whether the value is an exact code.
     """
     verdict, manifest = facts.verdict, facts.manifest
-    is_own = facts.subject.is_own
+    is_own, thing = facts.subject.is_own, facts.subject.thing
     if not is_own and not facts.is_file:
         if verdict.flavour:
             flavour = "; ".join((verdict.flavour, *verdict.differences))
@@ -366,13 +366,13 @@ def origin(facts: Facts) -> Iterator[tuple[str, str, bool]]:
     if verdict.fingerprint:
         yield "fingerprint", verdict.fingerprint, True
     if manifest is None or facts.is_foreign:
-        yield "made by", "unknown: there is no manifest", False
+        yield "made by", "unknown: there is no sound manifest", False
     else:
         recipe = " and a recipe" if is_own else ""
         yield "made by", f"imagenet-prep {manifest.version}{recipe}", False
         for split, source in manifest.sources.items():
             if isinstance(source, dict):
-                yield from _source_lines(split, source, is_own=is_own)
+                yield from _source_lines(split, source, thing, is_own=is_own)
         for name, setting in manifest.settings.items():
             yield name.replace("_", " "), _json_text(setting), False
     libraries = f"Jinja2 {version('jinja2')}, Pillow {version('pillow')}"
@@ -380,11 +380,11 @@ def origin(facts: Facts) -> Iterator[tuple[str, str, bool]]:
 
 
 def _source_lines(
-    split: str, source: Mapping[str, Any], *, is_own: bool
+    split: str, source: Mapping[str, Any], thing: str, *, is_own: bool
 ) -> Iterator[tuple[str, str, bool]]:
-    """The files of a split, and their digest."""
+    """The source of a split, with counts, and its digest; ``thing`` is the word for a record."""
     if is_own:
-        counts = number_of(source.get("images", 0), "file")
+        counts = number_of(source.get("images", 0), thing)
     else:
         names = [name for name in ("images", "boxes", "skipped") if name in source]
         counts = _json_text({name: source[name] for name in names})

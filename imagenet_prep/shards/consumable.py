@@ -8,7 +8,7 @@ from pathlib import Path
 
 from imagenet_prep.datasets.planned_set import PlannedSplit, plan_name
 from imagenet_prep.errors import InputError, PrepError, UsageError
-from imagenet_prep.escaping import command, mention
+from imagenet_prep.escaping import command
 from imagenet_prep.hints import Hint
 from imagenet_prep.model import ShardPlan
 from imagenet_prep.shards.consumption import Consumption, known_digests
@@ -18,6 +18,7 @@ from imagenet_prep.storage.durable import can_punch
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.refusals import writing
+from imagenet_prep.text import number_of
 
 
 def is_gone(split: PlannedSplit) -> bool:
@@ -67,7 +68,7 @@ def _refuse_obstacle(container: Container, layout: Layout, *, splits: int) -> No
     if splits > 1:
         obstacle = "it holds several splits, so none of it can be freed before the last one is made"
     if obstacle:
-        raise UsageError(f"{path} can't be consumed", obstacle, "convert without --consume")
+        raise UsageError(f"{path} can't be consumed", obstacle, "leave out --consume")
     if not known_digests(layout, path):
         check = command("download", layout.data_dir)
         raise InputError(
@@ -84,7 +85,7 @@ def _refuse_without_holes(folder: Path) -> None:
             raise UsageError(
                 f"the file system of {folder} can't free space within a file",
                 "expected one that punches holes (ext4, XFS, Btrfs, ZFS, tmpfs) for --consume",
-                "convert without --consume, on a disk with space for both",
+                "leave out --consume, on a disk with space for raw data and shards",
             )
 
 
@@ -104,11 +105,11 @@ def _find_obstacle(container: Container, path: Path, layout: Layout) -> str:
     raw_dir, data_dir = local_path(layout.own_raw_dir), local_path(layout.data_dir)
     if not container.is_consumable:
         return "it is a folder, or a kind of file whose space can't be freed"
-    outside = f"it is outside {raw_dir}, which is read-only for --consume; or it is a link"
     if not path.is_relative_to(raw_dir):
-        return outside
-    if path.resolve() != data_dir.resolve() / path.relative_to(data_dir):
-        return outside
+        return f"it is outside {raw_dir}: --consume changes no other folder"
+    target = path.resolve()
+    if target != data_dir.resolve() / path.relative_to(data_dir):
+        return f"it is a link, or below one: its file is {target}"
     if path.stat().st_nlink > 1:
         return "it has another name elsewhere (a hard link), which would lose it too"
     if path.stat().st_dev != data_dir.stat().st_dev:
@@ -161,11 +162,11 @@ def refuse_gone(
         if consumption is None or not _holds_images(consumption, waiting_plans):
             raise gone(split.source)
         if not consume:
+            shards = number_of(len(waiting_plans), "of its shards is", "of its shards are")
             raise UsageError(
-                f"{split.source} is being consumed, and {len(waiting_plans):,} of its shards are "
-                "not made yet",
+                f"{split.source} is being consumed, and {shards} not made yet",
                 "expected that conversion to resume",
-                Hint("run the same ", mention("convert"), " with --consume"),
+                "run the same command with --consume",
             )
 
 

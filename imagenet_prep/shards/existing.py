@@ -210,10 +210,10 @@ def _of_another_set(layout: Layout, plan: Plan, split: str) -> UsageError:
     shards = f"{layout.output_dir} holds finished {split} shards"
     if plan.dataset.kind == RECIPE:
         return UsageError(
-            f"{shards} of another recipe",
+            f"{shards}, which this recipe does not make",
             f"expected only shards of {', '.join(plan.totals)}",
-            f"give this set its own prefix in the recipe: output_file_prefix: {plan.dataset.name}; "
-            "or choose another folder with --output",
+            f"for another set, give it its own prefix in the recipe: output_file_prefix: "
+            f"{plan.dataset.name}; or choose another folder with --output",
         )
     return UsageError(
         f"{shards}, but their raw data is missing",

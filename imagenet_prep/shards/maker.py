@@ -26,6 +26,7 @@ from imagenet_prep.state.replacement import Identity, identity_of
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import Sink, local_or_none
 from imagenet_prep.storage.refusals import GoneError, replaced_by_run, space_errors, writing
+from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.compression import Compression, RecordWriter
 from imagenet_prep.tfrecord.framing import Index
 
@@ -247,7 +248,7 @@ class _Making:
             problem = self._problems[0]
             detail = f"{problem.subject}: {problem.detail}"
         elif altered := self._altered(expected):
-            other_images = f", and of {len(altered) - 1} more" if len(altered) > 1 else ""
+            other_images = f", and of {len(altered) - 1:,} more" if len(altered) > 1 else ""
             detail = f"by its index, the image or the boxes of {altered[0]}{other_images} changed"
         return InputError(
             (
@@ -309,4 +310,5 @@ def expected_and_got(expected: ShardInfo, info: ShardInfo) -> str:
 
 
 def _in_words(info: ShardInfo) -> str:
-    return f"{info.records} records in {info.size} bytes, digest {info.digest[:12]}"
+    records, size = number_of(info.records, "record"), number_of(info.size, "byte")
+    return f"{records} in {size}, digest {info.digest[:12]}"

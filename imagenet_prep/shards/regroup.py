@@ -171,9 +171,9 @@ def _damaged(path: AnyPath, detail: str) -> InputError:
         f"{path} is damaged, and its images may exist nowhere else",
         detail,
         Hint(
-            "get the raw data again with ",
+            "if the raw data is there, run the same command again; if it was consumed, move "
+            f"{path.parent.parent} away and get the raw data again with ",
             mention("download"),
-            f"; move {path.parent.parent} away first",
         ),
     )
 

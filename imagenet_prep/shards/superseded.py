@@ -25,8 +25,8 @@ def freed_space(
         return []
     count = len(remaining)
     size = sum(replacement.shards[name][0] for name in remaining)
-    shards = number_of(count, "shard")
-    progress.note(f"--overwrite: {shards} of an older set are removed first ({size_text(size)})")
+    shards = number_of(count, "shard of an older set is", "shards of an older set are")
+    progress.note(f"{shards} removed first ({size_text(size)})")
     return [Need("convert", "replaced shards", layout.output_dir, -size, -3 * count)]
 
 

@@ -79,11 +79,13 @@ def lay_out(
         size = sum(split.catalog.size(split.rows(plan)) for plan in plans)
         in_order = bool(plans) and _wants_pass(split, size, options)
         if in_order and local_or_none(layout.output_dir) is None:
+            hint = "name a folder with --output, and copy the shards"
+            if not split.catalog.is_in_order:  # otherwise no option changes it
+                hint += ", or choose read_order: shuffled"
             raise UsageError(
                 f"{split.source} is read in one pass, which writes local files first",
                 f"expected a local folder for the shards, not {layout.output_dir}",
-                "name a folder with --output, and copy the shards, or leave out read_order: "
-                "sequential",
+                hint,
             )
         works.append(Work(split, plans, size, in_order))
     return works
@@ -106,7 +108,7 @@ def _wants_pass(split: PlannedSplit, size: int, options: MakingOptions) -> bool:
                 f"{split.source} can't be read in a shuffled order",
                 "expected read_order auto or sequential: each image requires reading everything "
                 "before it in the file",
-                "leave the option out",
+                "leave out read_order: shuffled",
             )
         return True
     if any(container.read_order == "alone" for container in split.catalog.containers):

@@ -4,8 +4,10 @@ all files, those of a pattern, or those named in a text.
 
 from __future__ import annotations
 
+import codecs
 import functools
 import itertools
+import posixpath
 import re
 import stat
 from array import array
@@ -19,6 +21,7 @@ from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.model import Engine
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.names import below, entry_name, text_of
+from imagenet_prep.sources.other_files import no_folder, other_file, plain_status
 from imagenet_prep.sources.patterns import compile_pattern, folder_of
 from imagenet_prep.sources.remarks import Remarks, fault_of_name, refuse_twice
 from imagenet_prep.sources.slices import Buffer, Container, ReadOrder, Row
@@ -29,6 +32,7 @@ from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.storage.memory_maps import open_plain
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.storage.store import FolderEntry, changed
+from imagenet_prep.text import number_of
 
 HIDDEN, EMPTY = "hidden", "empty folders"
 """Reasons to skip a file or folder; those of a private folder are in ``PRIVATE``."""
@@ -161,8 +165,7 @@ class _Walk(Struct, frozen=True):
         """The files and the subfolders of the folder to search."""
         folder = below(self.base, self.begin)
         if not folder.is_dir():
-            fault = "is not a folder" if folder.exists() else "is not there"
-            raise InputError(f"{folder} {fault}", "expected the folder that holds the files")
+            raise no_folder(folder)
         listing, folders = self._empty(), []
         for name, entry in self._entries(self.begin, listing):
             if self._is_folder(name, entry, listing):
@@ -239,9 +242,8 @@ class _Walk(Struct, frozen=True):
             return
         status = entry.stat()
         if not stat.S_ISREG(status.st_mode):
-            raise InputError(
-                f"{entry.path} is not a file", "expected files and folders", "remove it"
-            )
+            what = f"{entry.path} is {other_file(status)}"
+            raise InputError(what, "expected files and folders", "move it out of the folder")
         fault = fault_of_name(name, self.base)
         if fault is not None:
             raise fault
@@ -294,7 +296,7 @@ def read_file_list(path: AnyPath, base: Path) -> FileList:
         raise InputError(
             f"{path} names no file",
             "expected the name of a file in each line",
-            "fill it, or remove it",
+            "write the names into it",
         )
     return FileList(path, names, lines)
 
@@ -304,15 +306,20 @@ def _twice(path: AnyPath, names: Sequence[str], lines: Sequence[int]) -> InputEr
     row = next(row for row, name in enumerate(names) if first_rows.setdefault(name, row) < row)
     name = names[row]
     what = f"{path}, line {lines[row]}: {name} is already in line {lines[first_rows[name]]}"
-    return InputError(what, "every name may occur only once")
+    return InputError(what, "expected every name once", "remove one of the two lines")
 
 
 def _read_text(path: AnyPath) -> str:
+    content = read_plain(path)
+    text = content.removeprefix(codecs.BOM_UTF8)
     try:
-        return read_plain(path).decode("utf-8-sig")
+        return text.decode()
     except UnicodeDecodeError as error:
+        place = len(content) - len(text) + error.start
         raise InputError(
-            f"{path} is not UTF-8, at byte {error.start:,}", "expected a text of file names"
+            f"{path} is not UTF-8, at byte {place:,}",
+            "expected a text of file names",
+            "save it as UTF-8",
         ) from error
 
 
@@ -323,11 +330,17 @@ def _within(entry: str, base: Path, path: AnyPath, line: int) -> str:
     root = f"{text_of(base.as_posix()).rstrip('/')}/"
     if name.startswith("/") and name.startswith(root):
         name = name[len(root) :]
-    if name.startswith("/") or not {"", ".", ".."}.isdisjoint(name.split("/")):
+    if f"{posixpath.normpath(name)}/".startswith(("/", "../")):
         raise InputError(
             f"{path}, line {line}: {entry} leads out of the data",
             f"expected a path below {base}",
-            "pass the folder that holds all files with --raw, or in DATAPATH",
+            "name the folder that holds all files: --raw FOLDER, or DATAPATH of the environment",
+        )
+    if not {"", ".", ".."}.isdisjoint(name.split("/")):
+        raise InputError(
+            f"{path}, line {line}: {entry} is no plain path of a file",
+            f"expected a path below {base} without . and .., with one / between two names",
+            "correct the line",
         )
     return name
 
@@ -346,12 +359,15 @@ def look_up(files: FileList, base: AnyPath, engine: Engine) -> tuple[Catalog, Re
     for start, (catalog, chunk_remarks, missing) in zip(starts, listings, strict=True):
         if missing:
             row, reason = missing[0]
-            more = f" (and {len(missing) - 1} more near it)" if len(missing) > 1 else ""
+            more = ""
+            if missing[1:]:
+                count = number_of(len(missing) - 1, "more line names", "more lines name")
+                more = f"; {count} no file that can be read"
             path, line = below(base, files.names[start + row]), files.lines[start + row]
             raise InputError(
                 f"{files.path}, line {line}: {path} {reason}{more}",
-                "expected every file in the manifest to exist",
-                "remove the line, or remove the manifest to make it again",
+                "expected every line to name a file that can be read",
+                f"bring the file back, or correct the line; paths start at {base}",
             )
         catalogs.append(catalog)
         remarks.append(chunk_remarks)
@@ -373,16 +389,9 @@ class LookUp(Struct, frozen=True):
         leads_out = functools.cache(lambda folder: not folder.resolve().is_relative_to(root))
         for row, name in enumerate(names):
             path = below(self.base, name)
-            try:
-                status = path.stat()
-            except FileNotFoundError:
-                missing.append((row, "is not there"))
-                continue
-            except (OSError, ValueError) as error:
-                missing.append((row, getattr(error, "strerror", None) or str(error)))
-                continue
-            if not stat.S_ISREG(status.st_mode):
-                missing.append((row, "is not a file"))
+            status = plain_status(path)
+            if isinstance(status, str):
+                missing.append((row, status))
                 continue
             rows.append(name, 0, status.st_size, status.st_mtime_ns)
             if leads_out(path if path.is_symlink() else path.parent):

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Problem, ProblemKind, R, T
+from imagenet_prep.text import number_of
 
 MOST = 10_000
 """The number of faults that are kept; further ones are counted."""
@@ -39,7 +40,7 @@ class Obstacles(Struct):
         """The faults, and those that are only counted as one more, about ``subject``."""
         yield from self.problems
         if self.more:
-            detail = f"{self.more:,} more faults in this listing"
+            detail = f"{number_of(self.more, 'more fault')} in this listing"
             yield Problem(ProblemKind.UNREADABLE, subject, detail, count=self.more)
 
     def extend(self, part: Obstacles) -> None:

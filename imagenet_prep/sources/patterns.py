@@ -14,6 +14,7 @@ MAX_LENGTH = 4096
 _FOLDERS = r"(?:[^/.][^/]*/)*"
 _LITERAL = r"\[([*?[])\]"
 _VISIBLE = r"[^/.][^/]*"
+_UNCLOSED = "an unclosed [: expected ] after one character or more; [[] stands for the sign ["
 
 
 def is_pattern(text: str) -> bool:
@@ -125,7 +126,7 @@ def _between_stars(part: str) -> list[str]:
         elif sign == "[":
             end = part.find("]", position + 1 + part.startswith(("!", "^"), position))
             if end < 0:
-                raise ValueError("an unclosed [")
+                raise ValueError(_UNCLOSED)
             runs[-1] += _one_of(part[position:end])
             position = end + 1
         else:
@@ -144,7 +145,7 @@ def _one_of(inside: str) -> str:
         low, high = inside[position], inside[position + 2 : position + 3]
         if high and inside[position + 1] == "-":
             if high < low:
-                raise ValueError("a reversed range in [...]")
+                raise ValueError(f"a reversed range in [...]: {low}-{high}, expected {high}-{low}")
             expression += f"{re.escape(low)}-{re.escape(high)}"
             position += 3
         else:

@@ -5,7 +5,8 @@ repeated, missing, or not to be written.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -13,7 +14,9 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import escaped
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.text import listed
+from imagenet_prep.text import listed, number_of
+
+_LONGEST_NAME = 8191
 
 
 class Remarks(Struct):
@@ -47,20 +50,21 @@ class Remarks(Struct):
         self.passed.setdefault(reason, []).append(name)
 
 
-def refuse_twice(catalog: Catalog) -> Catalog:
+def refuse_twice(catalog: Catalog, remedy: str = "rename one of the two files") -> Catalog:
     """The catalog, if its names are unique; its rows are sorted by name.
 
     Raises:
-        InputError: a name repeats.
+        InputError: a name repeats; ``remedy`` is the advice where two containers have it.
     """
     row = catalog.names.first_twice()
     if row is None:
         return catalog
     path, next_path = catalog.container(row).path, catalog.container(row + 1).path
-    places = f"in {path} and in {next_path}" if path != next_path else f"in {path}, twice"
-    raise InputError(
-        f"{catalog.names[row]} occurs {places}", "expected every name once", "rename one of them"
-    )
+    places = f"in {path} and in {next_path}"
+    if path == next_path:
+        places = f"in {path}, twice"
+        remedy = "keep one of the two in it, or give one another name"
+    raise InputError(f"{catalog.names[row]} occurs {places}", "expected every name once", remedy)
 
 
 _SHARD = re.compile(r"(.*-)(\d{5})(-of-(\d{5}).*)")
@@ -69,37 +73,52 @@ _SHARD = re.compile(r"(.*-)(\d{5})(-of-(\d{5}).*)")
 def missing_shards(paths: Iterable[object]) -> list[InputError]:
     """The fault of each set of files a-00000-of-00002 that isn't whole."""
     numbers_of_sets: dict[tuple[str, str, int], set[int]] = {}
-    for match in filter(None, (_SHARD.fullmatch(str(path)) for path in paths)):
+    for path in paths:
+        match = _SHARD.fullmatch(str(path))
+        if match is None:
+            continue
         file_set = match[1], match[3], int(match[4])
         numbers_of_sets.setdefault(file_set, set()).add(int(match[2]))
     faults = []
     for (head, tail, count), numbers in numbers_of_sets.items():
-        missing = [number for number in range(count) if number not in numbers]
+        missing = [f"{head}{number:05}{tail}" for number in range(count) if number not in numbers]
         if missing:
-            names = listed([f"{head}{number:05}{tail}" for number in missing])
-            missing_count = f"{len(missing):,} of {count:,} files are missing"
-            fault = InputError(
-                f"{missing_count}, by the names of the others: {names}",
-                f"expected {count:,} files {head}*{tail}",
-                "add them; or give the files names without -of-",
-            )
-            faults.append(fault)
+            faults.append(_fault_of_set(missing, count, f"{head}*{tail}"))
     return faults
 
 
+def _fault_of_set(missing: Sequence[str], count: int, pattern: str) -> InputError:
+    """The fault of ``count`` files that match a pattern and are not all named."""
+    is_there = all(Path(path).is_absolute() and Path(path).exists() for path in missing)
+    fault = "not named with the others" if is_there else "missing, by the names of the others"
+    remedy = "name all of them together" if is_there else "add what is missing"
+    verb = "is" if len(missing) == 1 else "are"
+    return InputError(
+        f"{len(missing):,} of {number_of(count, 'file')} {verb} {fault}: {listed(missing)}",
+        f"expected {number_of(count, 'file')} {pattern}",
+        f"{remedy}; or give the files names without -of-",
+    )
+
+
 def fault_of_name(name: str, container: AnyPath) -> InputError | None:
-    """The error for a name that can't be a line of UTF-8,
+    """The error for a name that is too long, or can't be a line of UTF-8,
     so it could neither be listed nor found again.
     """
+    if len(name) > _LONGEST_NAME:
+        return InputError(
+            f"{container} holds a file whose name is too long: '{escaped(name[:100])}...'",
+            f"expected at most {_LONGEST_NAME:,} characters, got {len(name):,}",
+            "rename it",
+        )
     try:
         encoded = name.encode()
     except UnicodeEncodeError:
         encoded = b"\n"
     has_controls = any(byte < 32 for byte in encoded) or b"\x7f" in encoded
-    if len(name) < 8192 and not has_controls:
+    if not has_controls:
         return None
     return InputError(
-        f"{container} holds a file whose name can't be written: '{escaped(name)}'",
+        f"{container} holds a file with a name that can't be used: '{escaped(name)}'",
         "expected UTF-8 without control characters",
         "rename it",
     )

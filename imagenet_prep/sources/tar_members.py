@@ -20,6 +20,8 @@ from zlib import adler32
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import mention
 from imagenet_prep.hints import Hint
+from imagenet_prep.sources.archive_faults import TarFault, special_member
+from imagenet_prep.storage.refusals import unreadable
 
 BLOCK = 512
 
@@ -28,7 +30,6 @@ _FILES = b"0\0" + b"7"  # regular, regular in v7, contiguous
 _DIRECTORY = ord("5")
 _LONG_NAME, _LONG_LINK, _PAX, _PAX_GLOBAL = b"LKxg"
 _EXTENSIONS = b"LKxg"
-_SPARSE = ord("S")
 _USUAL_RECORD = 20 * BLOCK
 _LARGEST_RECORD = 1 << 20
 _LARGEST_EXTENSION = 1 << 20  # a header of headers; real ones are a few hundred bytes
@@ -37,22 +38,6 @@ _STREAM_BLOCK = 1 << 18
 Read = Callable[[int, int], bytes]
 IsPadding = Callable[[int], bool]
 Member = tuple[bytes, int, int]
-
-
-class ArchiveFault(ValueError):  # noqa: N818 - a fault in data, not in the program
-    """A fault of an archive; ``offset`` is the byte at which ``reason`` shows."""
-
-    def __init__(self, offset: int, reason: str) -> None:
-        super().__init__(offset, reason)
-        self.offset = offset
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"at byte {self.offset:,}: {self.reason}"
-
-
-class TarFault(ArchiveFault):
-    """A fault of a tar."""
 
 
 class Sliceable(Protocol):
@@ -199,16 +184,21 @@ def _walk(
             coming = {}
             yield name, data, size
         else:
-            raise _special_file(name, kind, position)
+            raise special_member(_show(name), chr(kind), position)
         position = data + (size + BLOCK - 1) // BLOCK * BLOCK
     _check_end(read, is_padding, position, coming)
 
 
-def _special_file(name: bytes, kind: int, offset: int) -> TarFault:
-    noun = f"a link, a device or the like (type {chr(kind)!r})"
-    if kind == _SPARSE:
-        noun = "a sparse file"
-    return TarFault(offset, f"{_show(name)} is {noun}, not a plain file")
+def has_header(view: Sliceable, start: int, stop: int) -> bool:
+    """Whether the first block of ``view[start:stop]`` is the header of a member."""
+    header = bytes(view[start : min(stop, start + BLOCK)])
+    if len(header) < BLOCK:
+        return False
+    try:
+        _check_sum(header, start)
+    except TarFault:
+        return False
+    return True
 
 
 def _check_sum(header: bytes, offset: int) -> None:
@@ -239,7 +229,8 @@ def _check_end(
     if not is_padding(position + 2 * BLOCK):
         raise TarFault(
             position,
-            "more than padding follows the end blocks: zeros cover a part, or another tar follows",
+            "more than padding follows the end blocks: another tar or other bytes, zeros in place "
+            "of a part, or padding of an unusual length",
         )
 
 
@@ -265,7 +256,7 @@ def _parse_size(header: bytes, offset: int) -> int:
     field = header[124:136]
     if field[0] & 0x80:  # base 256 (GNU): big-endian two's complement after the flag
         if field[0] != 0x80:
-            raise TarFault(offset, "a negative or absurd size")
+            raise TarFault(offset, "a member whose size is negative or too large")
         return int.from_bytes(field[1:], "big")
     digits = field.strip(b" \0")
     try:
@@ -281,7 +272,7 @@ def _parse_size(header: bytes, offset: int) -> int:
 def _apply(fields: dict[bytes, bytes], name: bytes, size: int, offset: int) -> tuple[bytes, int]:
     """Name and size of a member by the fields of the extension headers before it."""
     if any(key.startswith(b"GNU.sparse.") for key in fields):
-        raise TarFault(offset, f"{_show(name)} is a sparse file, not a plain file")
+        raise special_member(_show(name), "S", offset)
     if text := fields.get(b"size"):
         if not text.isdigit() or len(text) > 20:
             raise TarFault(offset, f"{_show(text)} is not a size")
@@ -291,7 +282,8 @@ def _apply(fields: dict[bytes, bytes], name: bytes, size: int, offset: int) -> t
 
 def _parse_extension(kind: int, size: int, read: Read, offset: int) -> dict[bytes, bytes]:
     if size > _LARGEST_EXTENSION:
-        raise TarFault(offset - BLOCK, f"an extension header of {size:,} bytes")
+        limit = f"expected at most {_LARGEST_EXTENSION:,}"
+        raise TarFault(offset - BLOCK, f"an extension header of {size:,} bytes: {limit}")
     content = read(offset, size)
     if kind == _LONG_NAME:
         return {b"path": content.partition(b"\0")[0]}
@@ -319,7 +311,7 @@ def _parse_pax(content: bytes, offset: int) -> dict[bytes, bytes]:
 
 
 def _cut(offset: int) -> TarFault:
-    return TarFault(offset, "the archive ends here, before its end blocks")
+    return TarFault(offset, "the archive ends here, without its two end blocks")
 
 
 def _show(name: bytes) -> str:
@@ -368,14 +360,12 @@ def stream_faults(source: object, tell: Callable[[], int] = int) -> Iterator[Non
     try:
         yield
     except TarFault as fault:
-        raise InputError(
-            f"{source}, unpacked, is damaged at byte {fault.offset:,}", fault.reason, REMEDY
-        ) from fault
+        verb = "can't be read" if fault.remedy else "is damaged"
+        what = f"{source} {verb} at byte {fault.offset:,} of its tar"
+        raise InputError(what, fault.reason, REMEDY) from fault
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(
             f"{source} is damaged before byte {tell():,}", str(error), REMEDY
         ) from error
     except OSError as error:
-        raise InputError(
-            f"{error.filename or source} can't be read", error.strerror or str(error)
-        ) from error
+        raise unreadable(error.filename or source, error) from error

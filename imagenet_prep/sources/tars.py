@@ -4,16 +4,17 @@ walk, which lists a tar; list_tars, for zips too.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ClassVar, Generic, Protocol
 
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import CommandLine, command_line
-from imagenet_prep.hints import Hint
 from imagenet_prep.model import Engine, Failed, R, T
+from imagenet_prep.sources.archive_faults import TarFault, archive_error
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
+from imagenet_prep.sources.compressed_tars import LONGEST_MAGIC, refuse_compressed
 from imagenet_prep.sources.names import file_name
 from imagenet_prep.sources.obstacles import Collecting, collected
 from imagenet_prep.sources.remarks import fault_of_name, refuse_twice
@@ -24,7 +25,7 @@ from imagenet_prep.sources.tar_members import (
     WHOLE_COPY,
     Member,
     Sliceable,
-    TarFault,
+    has_header,
     iter_members,
 )
 from imagenet_prep.sources.zips import Zip, walk_zip, with_slashes
@@ -34,11 +35,8 @@ from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.storage.store import RangedView, changed
 from imagenet_prep.text import is_web_page
 
-_COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"(\xb5/\xfd": "Zstandard"}
-_DECOMPRESSORS = {"gzip": "gzip", "bzip2": "bzip2", "xz": "xz", "Zstandard": "zstd"}
-_SUFFIXES = {"gzip": "gz", "bzip2": "bz2", "xz": "xz", "Zstandard": "zst"}
 ZIP = ".zip"
-_MAGIC = 5  # bytes that tell a compression
+_ZIP_MAGIC = b"PK\3\4"
 
 
 class Archive(Container, frozen=True):
@@ -105,14 +103,27 @@ def walk(
         for name, offset, length in iter_members(view, start, len(view) if stop is None else stop):
             yield (_without_dot(name) if name.startswith(b"./") else name), offset, length
     except TarFault as fault:
-        refuse_compressed(view.path, bytes(view[start : start + _MAGIC]), inside)
-        if not start and is_web_page(bytes(view[0:BLOCK])):
-            what = f"{view.path} is a web page, not an archive"
-            raise InputError(what, "expected a tar, got HTML or XML", hint) from fault
         archive = f"{view.path} ({inside})" if inside else str(view.path)
-        raise InputError(
-            f"{archive} is damaged at byte {fault.offset:,}", fault.reason, hint
-        ) from fault
+        end = len(view) if stop is None else stop
+        if has_header(view, start, end):
+            raise archive_error(archive, fault, hint) from fault
+        refuse_compressed(view.path, bytes(view[start : start + LONGEST_MAGIC]), inside)
+        if start == end:
+            raise InputError(f"{archive} is empty", "expected a tar", hint) from fault
+        head = bytes(view[start : min(end, start + BLOCK)])
+        raise _no_tar(archive, fault, head, hint) from fault
+
+
+def _no_tar(archive: str, fault: TarFault, head: bytes, hint: str) -> InputError:
+    """The error for a file without a first header, by its first bytes."""
+    if is_web_page(head):
+        what = f"{archive} is a web page or XML, not an archive"
+        return InputError(what, "expected a tar, got HTML or XML", hint)
+    if head.startswith(_ZIP_MAGIC):
+        remedy = f"rename it so that it ends with {ZIP}" if hint == WHOLE_COPY else hint
+        return InputError(f"{archive} is a zip, not a tar", "expected a tar", remedy)
+    what = f"{archive} is not a tar, or is damaged at byte {fault.offset:,}"
+    return InputError(what, fault.reason, hint)
 
 
 def _without_dot(name: bytes) -> bytes:
@@ -146,7 +157,10 @@ def list_tars(
         tars.append(_Tar(archive, folder))
     tars.sort(key=_in_path_order)
     parts = _list_levels(tars, engine, Skipped() if skipped is None else skipped)
-    return refuse_twice(Catalog.join(parts))
+    remedy = "rename one of the two archives"
+    if not folder_each:
+        remedy = "in a recipe, tar_folders: true gives each archive a folder; or rename one file"
+    return refuse_twice(Catalog.join(parts), remedy)
 
 
 def folder_of_tar(name: str) -> str:
@@ -217,7 +231,8 @@ def _list_tar(tar: _Tar) -> _Listed:
     with slices_of(tar.archive) as view:
         stamp = view.modified
         for raw, offset, length in _members(tar, view):
-            name = _checked(_words(tar), raw, offset)
+            place = offset if is_zipped else offset - BLOCK
+            name = _checked(_words(tar), raw, place)
             path = tar.folder + name
             if is_system_file(raw):
                 skipped.add(SYSTEM_FILES, path)
@@ -251,65 +266,23 @@ def _words(tar: _Tar) -> str:
     return f"{tar.archive} ({tar.inside})" if tar.inside else str(tar.archive)
 
 
-def refuse_compressed(archive: object, start: bytes, inside: str = "") -> None:
-    """Raise InputError with the command that helps if a tar, by its first bytes, is compressed.
+def _checked(archive: str, raw: bytes, place: int) -> str:
+    """The name of a member as text; ``place`` is the byte of its header.
 
-    ``inside`` is its name if it is a member of ``archive``.
+    Raises:
+        InputError: it leads out of its archive, or is no plain path.
     """
-    compression = compression_of(start)
-    if not compression:
-        return
-    path = str(archive)
-    target = path
-    for suffix in (".gz", ".bz2", ".xz", ".zst"):
-        target = target.removesuffix(suffix)
-    if target.endswith(".tgz"):
-        target = f"{target.removesuffix('.tgz')}.tar"
-    if inside:
-        archive_name = f"{path} ({inside})"
-        decompressor = _DECOMPRESSORS[compression]
-        hint = f"unpack {path}, and decompress the tars in it with {decompressor} -d"
-    else:
-        archive_name = path
-        next_step = f"then name {target}" if target != path else "then run the same command again"
-        hint = Hint(decompress_command(path, target, compression), f"    ({next_step})")
-    raise InputError(
-        f"{archive_name} is compressed with {compression}",
-        "expected a plain tar, whose files are read in place",
-        hint,
-    )
-
-
-def compression_of(start: bytes) -> str:
-    """The name of the compression of a file with these first bytes;
-    "" if it has none that is known.
-    """
-    return next((name for magic, name in _COMPRESSED.items() if start.startswith(magic)), "")
-
-
-def decompress_command(source: str, target: str, compression: str) -> CommandLine:
-    """The command that writes ``target``, a plain tar;
-    the compressed file is kept, perhaps under another name.
-    """
-    packed = source if source != target else f"{source}.{_SUFFIXES[compression]}"
-    decompress = command_line([_DECOMPRESSORS[compression], "-dc", "--", packed])
-    unpack = decompress.into(target)
-    if packed == source:
-        return unpack
-    return command_line(["mv", "--", source, packed]).then(unpack)
-
-
-def _checked(archive: str, raw: bytes, offset: int) -> str:
-    """The name of a member as text; raises InputError if it leads out of its archive."""
     name = raw.decode("utf-8", "surrogateescape")
-    if name.startswith("/") or not {"", ".", ".."}.isdisjoint(name.split("/")):
-        got = raw[:100].decode("utf-8", "backslashreplace")
-        raise InputError(
-            f"{archive} holds a member whose name leads out of it, at byte {offset - BLOCK:,}",
-            f"expected a path within the archive, got {got!r}",
-            "check where it comes from",
-        )
-    return name
+    if not name.startswith("/") and {"", ".", ".."}.isdisjoint(name.split("/")):
+        return name
+    got = raw[:100].decode("utf-8", "backslashreplace")
+    leads_out = f"{posixpath.normpath(name)}/".startswith(("/", "../"))
+    fault = "leads out of it" if leads_out else "is no plain path"
+    raise InputError(
+        f"{archive} holds a member whose name {fault}, at byte {place:,}",
+        f"expected a path such as folder/image.png, without . and .., got '{got}'",
+        "check where it comes from, or pack its files again under such paths",
+    )
 
 
 def in_order(engine: Engine, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:

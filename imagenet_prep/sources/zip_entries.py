@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from imagenet_prep.sources.tar_members import ArchiveFault, Member, Sliceable
+from imagenet_prep.sources.archive_faults import CutZip, NoZip, ZipFault, unread_zip
+from imagenet_prep.sources.tar_members import Member, Sliceable
+from imagenet_prep.text import number_of
 
 _END = struct.Struct("<4sHHHHIIH")  # 4.3.16
 _END_LOCATOR = struct.Struct("<4sIQI")  # 4.3.15
@@ -42,14 +44,6 @@ _DENSEST = 1032  # the maximum expansion of a deflated byte (zlib, "Maximum Comp
 
 LARGEST_INFLATED = 1 << 30
 """The maximum size of a deflated entry, which is inflated in memory."""
-
-
-class ZipFault(ArchiveFault):
-    """A fault of a zip."""
-
-
-class CutZip(ZipFault):
-    """A file that starts like a zip and does not end like one."""
 
 
 class Entry(NamedTuple):
@@ -106,9 +100,12 @@ def iter_entries(view: Sliceable) -> Iterator[Member]:
             yield name, position, size
         position = following
     if position != stop:
-        raise ZipFault(
-            position, f"{stop - position:,} bytes of the central directory are not an entry"
+        rest = number_of(
+            stop - position,
+            "byte of the central directory is",
+            "bytes of the central directory are",
         )
+        raise ZipFault(position, f"{rest} not an entry")
     _refuse_overlaps(begins, ends)
 
 
@@ -169,12 +166,13 @@ def _find_directory(view: Sliceable) -> tuple[int, int, int]:
     """Start and end of the central directory, and the number of its entries."""
     end = _find_end(view)
     if end.disks != {0} or end.entries_here != end.entries:
-        raise ZipFault(end.offset, "this is one part of a zip that was split over several files")
+        reason = "this is one part of a zip that was split over several files"
+        raise unread_zip(end.offset, reason, "split")
     if end.start + end.length != end.offset:
         before = end.offset - end.length - end.start
         what = "its directory would reach into its end"
         if before > 0:
-            what = f"{before:,} bytes precede it"
+            what = f"{number_of(before, 'byte precedes', 'bytes precede')} the zip"
         raise ZipFault(end.offset, f"{what}, or the sizes here are wrong")
     if end.entries * _CENTRAL.size > end.length:
         reason = f"{end.entries:,} entries can't be in a central directory of {end.length:,} bytes"
@@ -191,8 +189,8 @@ def _find_end(view: Sliceable) -> _End:
     if at < 0:
         if bytes(view[0 : min(4, size)]) in (b"PK\3\4", b"PK\5\6"):
             reason = "the archive does not end with a central directory: it was truncated, "
-            raise CutZip(size, f"{reason}or other bytes follow")
-        raise ZipFault(size, "this is not a zip: it has no end record")
+            raise CutZip(size, f"{reason}its end is damaged, or other bytes follow")
+        raise NoZip(size, "this is not a zip: it has no end record")
     offset = size - len(tail) + at
     locator = bytes(view[max(0, offset - _END_LOCATOR.size) : offset])
     if locator.startswith(b"PK\6\7") and len(locator) == _END_LOCATOR.size:
@@ -273,14 +271,16 @@ def _check(entry: Entry, disk: int, made_by: int, attributes: int) -> None:
     """Raise ZipFault for an unreadable or impossible entry."""
     name, position, size = entry.name, entry.address, entry.size
     if entry.flags & _ENCRYPTED:
-        raise ZipFault(position, f"{_show(name)} is encrypted")
+        raise unread_zip(position, f"{_show(name)} is encrypted", "encrypted")
     _check_sizes(entry)
     if disk:
-        raise ZipFault(position, f"{_show(name)} is in another part of a split zip")
+        reason = f"{_show(name)} is in another part of a split zip"
+        raise unread_zip(position, reason, "split")
     is_folder = name.endswith(b"/")
     file_type = (attributes >> 16) & _FILE_TYPES
     if made_by >> 8 == _UNIX and not is_folder and file_type not in _PLAIN:
-        raise ZipFault(position, f"{_show(name)} is a link, a device or the like, not a plain file")
+        reason = f"{_show(name)} is a link, a device or the like, not a plain file"
+        raise unread_zip(position, reason, "special")
     if not name or (size and is_folder):
         raise ZipFault(position, f"a file without a name, or a folder with content: {_show(name)}")
 
@@ -290,12 +290,15 @@ def _check_sizes(entry: Entry) -> None:
     name, position, size, packed = _show(entry.name), entry.address, entry.size, entry.packed
     if entry.method not in _METHODS:
         reason = f"{name} is compressed by method {entry.method}, neither stored nor deflated"
-        raise ZipFault(position, reason)
+        raise unread_zip(position, reason, "method")
     if entry.method == STORED and size != packed:
         reason = f"{name} is stored, but its {size:,} bytes are recorded as {packed:,}"
         raise ZipFault(position, reason)
-    if entry.method == DEFLATED and size > min(LARGEST_INFLATED, _DENSEST * packed):
+    if entry.method == DEFLATED and size > _DENSEST * packed:
         raise ZipFault(position, f"{name} should inflate from {packed:,} to {size:,} bytes")
+    if entry.method == DEFLATED and size > LARGEST_INFLATED:
+        reason = f"{name} should inflate from {packed:,} to {size:,} bytes: expected at most 1 GiB"
+        raise unread_zip(position, reason, "large")
 
 
 def _widen(extra: bytes, narrow: tuple[int, int, int, int], position: int) -> list[int]:

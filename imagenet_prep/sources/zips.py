@@ -9,14 +9,18 @@ from typing import ClassVar
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import mention
 from imagenet_prep.hints import Hint
+from imagenet_prep.sources.archive_faults import CutZip, NoZip, ZipFault, archive_error
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.remarks import fault_of_name, refuse_twice
 from imagenet_prep.sources.slices import Buffer, Container, FileSlices, Row
 from imagenet_prep.sources.tar_members import WHOLE_COPY, Member
-from imagenet_prep.sources.zip_entries import CutZip, ZipFault, entry_at, iter_entries, read_entry
+from imagenet_prep.sources.zip_entries import entry_at, iter_entries, read_entry
+from imagenet_prep.storage.files import open_file
 from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.storage.memory_maps import map_file
-from imagenet_prep.text import size_text
+from imagenet_prep.text import is_web_page, size_text
+
+_HEAD = 512  # bytes that tell a web page
 
 
 class Zip(Container, frozen=True):
@@ -29,6 +33,9 @@ class Zip(Container, frozen=True):
     """
 
     remedy: ClassVar[str] = WHOLE_COPY
+    listing_remedy: ClassVar[str] = (
+        "run the same command again once nothing writes to it, or get an intact copy of it"
+    )
 
     def place(self, row: Row) -> str:
         """The place of a row, for messages."""
@@ -43,17 +50,25 @@ class Zip(Container, frozen=True):
         def read(row: Row) -> Buffer:
             try:
                 entry = entry_at(content, row.offset)
-                name = _text_of(entry.name).removeprefix("./")
-                if entry.size != row.length or not _is_same_file(name, row.name):
-                    raise ZipFault(
-                        row.offset,
-                        f"{row.name} of {row.length:,} bytes is no longer described here",
-                    )
+            except ZipFault as fault:
+                raise self._changed(row) from fault
+            name = _text_of(entry.name).removeprefix("./")
+            if entry.size != row.length or not _is_same_file(name, row.name):
+                raise self._changed(row)
+            try:
                 return read_entry(content, entry)
-            except (ZipFault, UnicodeDecodeError) as fault:
+            except ZipFault as fault:
                 raise _damaged(self.path, fault, self.remedy) from fault
 
         return read
+
+    def _changed(self, row: Row) -> InputError:
+        """The error for a directory that has another entry in the place of a row."""
+        return InputError(
+            f"{self.path} was replaced, written to or damaged since its files were listed",
+            f"expected {row.name} of {row.length:,} bytes at byte {row.offset:,}",
+            self.listing_remedy,
+        )
 
 
 def _is_same_file(entry: str, name: str) -> bool:
@@ -69,6 +84,7 @@ class SealedZip(Zip, frozen=True):
     remedy: ClassVar[str] = Hint(
         "run the same ", mention("convert"), " again with --allow-python: it makes the file again"
     )
+    listing_remedy: ClassVar[str] = remedy
 
 
 def list_zip(path: Path, container: type[Zip] = Zip) -> Catalog:
@@ -144,12 +160,25 @@ def walk_zip(view: FileSlices, hint: str = WHOLE_COPY) -> Iterator[Member]:
         raise _damaged(view.path, fault, hint) from fault
 
 
-def _damaged(
-    path: AnyPath, fault: ZipFault | UnicodeDecodeError, hint: str = WHOLE_COPY
-) -> InputError:
+def _damaged(path: AnyPath, fault: ZipFault, hint: str = WHOLE_COPY) -> InputError:
     if isinstance(fault, CutZip):
-        what = f"{path} is cut, or followed by other bytes: it has {size_text(fault.offset)}"
+        size = size_text(fault.offset)
+        what = f"{path} is cut, damaged at its end, or followed by other bytes: it has {size}"
         return InputError(what, "expected a zip that ends with its central directory", hint)
-    if isinstance(fault, ZipFault):
-        return InputError(f"{path} is damaged at byte {fault.offset:,}", fault.reason, hint)
-    return InputError(f"{path} changed since it was listed", str(fault), hint)
+    if isinstance(fault, NoZip):
+        return _no_zip(path, fault, hint)
+    return archive_error(path, fault, hint)
+
+
+def _no_zip(path: AnyPath, fault: NoZip, hint: str) -> InputError:
+    """The error for a file that is no zip, by its first bytes."""
+    if not fault.offset:
+        return InputError(f"{path} is empty", "expected a zip", hint)
+    with open_file(path) as file:
+        head = file.read(_HEAD)
+    if is_web_page(head):
+        what = f"{path} is a web page or XML, not an archive"
+        return InputError(what, "expected a zip, got HTML or XML", hint)
+    what = f"{path} is not a zip, or is damaged at its start and its end"
+    got = head[:4].hex(" ")
+    return InputError(what, f"expected 50 4b 03 04 as the first bytes, got {got}", hint)

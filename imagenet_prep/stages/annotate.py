@@ -21,12 +21,13 @@ from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError,
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.annotation_xml import LARGEST, AnnotationFault, parse_annotation
+from imagenet_prep.ilsvrc2012.astray import refuse_astray
 from imagenet_prep.ilsvrc2012.box_archives import BoxFiles, File, box_files_at
 from imagenet_prep.ilsvrc2012.box_search import BOX_ARCHIVES, BOX_FOLDERS, find_annotations
 from imagenet_prep.ilsvrc2012.boxes import encode_boxes
 from imagenet_prep.model import Box, Done, Engine, Failed, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.sources.tar_members import REMEDY, WHOLE_COPY
-from imagenet_prep.storage.files import load_json, save_bytes, save_json
+from imagenet_prep.storage.files import absence_of, kind_of, load_json, save_bytes, save_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_path, refuse_url
 from imagenet_prep.storage.lock import hold
@@ -35,6 +36,12 @@ RULES_VERSION = 2
 """Part of the fingerprint: increased when the same annotations would give another CSV."""
 
 _BATCH = 256
+
+_EXAMPLES = {
+    facts.TRAIN: "n01440764/n01440764_10026.xml",
+    facts.VALIDATION: "val/ILSVRC2012_val_00000001.xml",
+}
+"""A file of each split's annotations, with its folder."""
 
 
 class BoxTotals(Struct, frozen=True):
@@ -105,7 +112,7 @@ def annotate(
 
     Raises:
         InputError: an archive is corrupt, unpacks to far too much, or does not exist.
-        UsageError: ``boxes`` does not exist, or is a URL.
+        UsageError: ``boxes`` does not exist, is a broken link, or is a URL.
         SpaceError, BusyError: no space is left, or another run works here.
     """
     layout.refuse_urls()
@@ -145,14 +152,12 @@ def _annotate_split(
 
 
 def _find_source(split: str, layout: Layout, boxes: Path | None) -> BoxFiles:
-    if boxes is not None and not boxes.exists():
-        raise UsageError(
-            f"{boxes} does not exist",
-            "expected an archive of annotations or an unpacked folder of them",
-        )
-    source = box_files_at(boxes) if boxes else find_annotations(layout, split)
+    if boxes is not None:
+        return _source_at(boxes)
+    source = find_annotations(layout, split)
     if source is None:
         archive = facts.ARCHIVES[BOX_ARCHIVES[split]]
+        refuse_astray(layout, archive.key)
         expected = f"expected {archive.filename} or a folder {BOX_FOLDERS[split][0]}"
         if split == facts.TRAIN:
             expected += ", or your own with --boxes"
@@ -162,6 +167,15 @@ def _find_source(split: str, layout: Layout, boxes: Path | None) -> BoxFiles:
             command("download", layout.data_dir, (("only", archive.key),)),
         )
     return source
+
+
+def _source_at(boxes: Path) -> BoxFiles:
+    """The annotations at a given path; it is refused if it is no archive and no folder."""
+    if kind_of(boxes) in ("nothing", "other"):
+        raise UsageError(
+            absence_of(boxes), "expected an archive of annotations or an unpacked folder of them"
+        )
+    return box_files_at(boxes)
 
 
 # the work -----------------------------------------------------------------------------------------
@@ -188,7 +202,7 @@ def _read_all(source: BoxFiles, split: str, engine: Engine, progress: Progress) 
         is_official = source.path.name == facts.ARCHIVES[BOX_ARCHIVES[split]].filename
         raise InputError(
             f"{source.path} holds no annotations",
-            "expected files <wnid>/<image>.xml",
+            f"expected files such as {_EXAMPLES[split]}",
             REMEDY if is_official else WHOLE_COPY,
         )
     lines = b"".join(result.lines for result in results)
@@ -202,7 +216,9 @@ def _batch_error(failed: Failed[list[File]], source: BoxFiles) -> PrepError:
     (folder, name, _), *later_files = failed.task
     place = f"{source.path}, {folder}/{name}.xml"
     if later_files:
-        place += f" or one of the {len(later_files)} files after it"
+        count = len(later_files)
+        others = f"one of the {count} files" if count > 1 else "the file"
+        place += f" or {others} after it"
     error = named(failed.error, place)
     return error if isinstance(error, PrepError) else WorkerError(f"a bug in a worker: {error!r}")
 

@@ -411,7 +411,9 @@ class _Conversion(Struct, frozen=True):
         if not lost:
             return [], []
         count = number_of(len(lost), "shard")
-        self.progress.note(f"{count} vanished or changed since: made again, {lost[0]} first")
+        self.progress.note(
+            f"{count} vanished or changed during the conversion: made again, {lost[0]} first"
+        )
         journal.forget(lost)
         for name in lost:
             self.done.seen.pop(name, None)
@@ -422,7 +424,7 @@ class _Conversion(Struct, frozen=True):
         if lost:
             count = number_of(len(lost), "shard")
             raise WriteError(
-                f"{count} of {self.layout.output_dir} vanished twice, {lost[0]} first",
+                f"{count} of {self.layout.output_dir} vanished or changed twice, {lost[0]} first",
                 "expected that nothing else writes there",
                 "find out what removes or changes them, then run the same command again",
             )
@@ -484,9 +486,9 @@ class _Conversion(Struct, frozen=True):
         check = self.options.check
         if any(split.recorder.check == "strict" for split in self.splits):
             check = "strict"
-        if check not in ("strict", "decode"):
+        if self.share or check not in ("strict", "decode"):  # verify requires the merged set
             return
-        decode = command("verify", self.layout.data_dir, (("depth", "decode"),))
+        decode = command("verify", self.layout.output_dir, (("depth", "decode"),))
         self.progress.note(
             f"every shard was done before and is kept: check {check} decides only about shards "
             "that are made"

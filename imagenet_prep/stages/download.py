@@ -425,7 +425,7 @@ def _inspect(
         raise InputError(
             f"{host} has a different {target.filename}",
             f"expected {target.size:,} bytes, the server has {remote.total:,}",
-            "check --base-url if you set it; nothing was fetched",
+            "check --base-url if you set it; this file was not fetched",
         )
     if not has_digest:
         file = RemoteFile(session, url, remote, pace)

@@ -12,7 +12,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import DamagedRecordError, InputError, UsageError
-from imagenet_prep.escaping import mention
 from imagenet_prep.exports import load_format
 from imagenet_prep.exports.packing import ExportRun, Packer, sizes_on_record
 from imagenet_prep.exports.source_set import SourceSet, SourceShard
@@ -110,7 +109,7 @@ def export(
     with hold(target.lock_paths):
         _refuse_other(target, identity)
         run = _export_shards(target, packer, source, identity, progress, engine)
-        _refuse_failures(run, source, progress)
+        _refuse_failures(run, source, packer.unit, progress)
         if not any(run.left_out.values()):
             remove_damaged_images(target)
         source = _without(source, run)
@@ -143,7 +142,7 @@ def _refuse_options(
             f"export {container} with --on-damaged skip: it copies no records, "
             "so it can't leave any out",
             "expected --on-damaged refuse, or a format that copies records",
-            Hint("mend the set with ", mention("repair"), ", or choose another format"),
+            "leave out --on-damaged, or choose another format",
         )
 
 
@@ -152,7 +151,7 @@ def _open_packer(packer_class: type[Packer], source: SourceSet) -> Packer:
     try:
         return packer_class(source)
     except DamagedRecordError as error:
-        raise _with_hint(error) from error
+        raise _with_hint(error, packer_class.unit) from error
 
 
 def _without(source: SourceSet, run: ExportRun) -> SourceSet:
@@ -163,17 +162,19 @@ def _without(source: SourceSet, run: ExportRun) -> SourceSet:
     return replace(source, shards=tuple(shards))
 
 
-def _refuse_failures(run: ExportRun, source: SourceSet, progress: Progress) -> None:
+def _refuse_failures(run: ExportRun, source: SourceSet, unit: str, progress: Progress) -> None:
     """Raise the error of the first shard that could not be exported, if any."""
     if run.failures:
         done = number_of(len(source.shards) - len(run.failures), "shard is", "shards are")
         progress.note(f"{done} exported, {len(run.failures):,} not")
-        raise _with_hint(run.failures[0])
+        raise _with_hint(run.failures[0], unit)
 
 
-def _with_hint(error: Exception) -> Exception:
-    """An error; that of a damaged record says how to continue without the record."""
-    if isinstance(error, DamagedRecordError):
+def _with_hint(error: Exception, unit: str) -> Exception:
+    """An error; that of a damaged record says how to continue without the record, if the format
+    copies records.
+    """
+    if isinstance(error, DamagedRecordError) and unit != "set":
         return error.with_hint(Hint(error.hint, "; --on-damaged skip leaves out damaged records"))
     return error
 

@@ -40,7 +40,7 @@ from imagenet_prep.recipes.classes import labels_in_words
 from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.row_tables import ENDINGS, is_table
-from imagenet_prep.storage.files import save_bytes
+from imagenet_prep.storage.files import absence_of, save_bytes
 from imagenet_prep.storage.location import refuse_url
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.text import nearest_words
@@ -162,7 +162,9 @@ def _is_table(folder: Path) -> bool:
         return False
     if folder.is_file() and is_table(folder):
         return True
-    problem = f"{folder} {'is not a folder' if folder.exists() else 'does not exist'}"
+    problem = absence_of(folder)
+    if folder.is_file():
+        problem = f"{folder} is a file, but no table"
     tables = ", ".join(ENDINGS)
     raise UsageError(problem, f"expected a folder of data, or a table ({tables})")
 

@@ -114,17 +114,19 @@ def _nothing_to_merge(state: SetState) -> InputError:
 
 def _unfinished(layout: Layout, planned: Manifest, missing: Sequence[str]) -> InputError:
     detail = "expected all shards"
+    rerun = ""
     ranks_of_job = ranks_of(set(missing), planned.shards, layout.rank_parts())
     if ranks_of_job is not None:
         ranks, world = ranks_of_job
         numbers = listed(map(str, ranks), 20)
         detail = f"they belong to {'ranks' if len(ranks) > 1 else 'rank'} {numbers} of {world}"
+        rerun = "these ranks again, or " if len(ranks) > 1 else "this rank again, or "
     shards = number_of(len(planned.shards), "shard is", "shards are")
     return InputError(
         f"{len(missing):,} of {shards} not done, {missing[0]} first",
         detail,
         Hint(
-            "run them again, or the same ",
+            f"run {rerun}the same ",
             mention("convert"),
             " without --rank: finished shards are kept",
         ),

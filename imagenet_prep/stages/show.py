@@ -70,10 +70,8 @@ class ShownRecord(Struct, frozen=True):
         width = max((len(printable(name)) for name in self.features), default=0)
         counts = number_of(len(self.features), "feature")
         if self.feature_lists is not None:
-            counts = (
-                f"{len(self.features)} features of its context, "
-                f"{len(self.feature_lists)} feature lists"
-            )
+            lists = number_of(len(self.feature_lists), "feature list")
+            counts = f"{counts} of its context, {lists}"
         features = [
             f"  {printable(name):<{width}}  {_text_of(feature)}"
             for name, feature in self.features.items()
@@ -113,10 +111,10 @@ def show(
         raise _no_file(path)
     if limit is not None and record is not None:
         raise UsageError(f"limit {limit} and record {record}", "expected only one of them")
-    if (limit is not None and limit < 1) or (record is not None and record < 0):
-        raise UsageError(
-            f"limit {limit}, record {record}", "expected a limit from 1, a record from 0"
-        )
+    if limit is not None and limit < 1:
+        raise UsageError(f"limit {limit}", "expected at least 1")
+    if record is not None and record < 0:
+        raise UsageError(f"record {record}", "expected a number from 0")
     return _shown_by_number(path, record) if record is not None else _shown_from_start(path, limit)
 
 

@@ -133,7 +133,8 @@ def _verify(state: SetState) -> StageStatus:
     verdict = last_verify.verdict
     lacks_index = not verdict.problems and state.layout.without_index(state.infos)
     if not last_verify.is_current or lacks_index:
-        return StageStatus("verify", "partly", "shards have changed since the last verify")
+        what = "shards, indexes or the manifest"
+        return StageStatus("verify", "partly", f"{what} have changed since the last verify")
     if verdict.problems:
         return StageStatus("verify", "problems", _problems_in_words(verdict, state))
     if not state.is_usable:

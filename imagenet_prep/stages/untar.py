@@ -147,8 +147,11 @@ def _find_sources(layout: Layout, progress: Progress) -> dict[str, ImageSource]:
         if source:
             sources[split] = source
         else:
-            path = layout.archive_path(facts.ARCHIVES[split])
-            progress.note(f"{split}: skipped, because {path} does not exist")
+            name = facts.ARCHIVES[split].filename
+            progress.note(
+                f"{split}: skipped, because {layout.raw_dir} has no file {name}, "
+                "and no other archive of its images"
+            )
     if not sources:
         names = ", ".join(facts.ARCHIVES[split].filename for split in facts.SPLITS)
         raise InputError(
@@ -294,8 +297,8 @@ def _untar_classes(
         progress.end()
     if failures:
         if len(failures) > 1:
-            failed = number_of(len(failures), "class", "classes")
-            progress.note(f"{failed} failed, the first one as follows; all other classes are done")
+            count = number_of(len(failures), "failure")
+            progress.note(f"{count}, the first one as follows; finished classes are kept")
         raise failures[0]
     return summaries
 

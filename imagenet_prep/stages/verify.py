@@ -13,7 +13,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from imagenet_prep.checks.checked_dataset import CheckedDataset, SetFindings
-from imagenet_prep.checks.checked_shards import Checked, fingerprint, group
+from imagenet_prep.checks.checked_shards import Checked, failed_check, fingerprint, group
 from imagenet_prep.checks.inventory import Inventory, take_inventory
 from imagenet_prep.checks.set_checks import (
     check_counts,
@@ -24,14 +24,7 @@ from imagenet_prep.checks.set_checks import (
 )
 from imagenet_prep.checks.shard_check import ShardCheck, ShardReport, remedy_own
 from imagenet_prep.checks.verdict import Depth, Level, SplitReport, Verdict, level_of, save_verdict
-from imagenet_prep.errors import (
-    InputError,
-    SpaceError,
-    UsageError,
-    WorkerError,
-    WriteError,
-    in_a_line,
-)
+from imagenet_prep.errors import InputError, SpaceError, UsageError, WorkerError, WriteError
 from imagenet_prep.hints import Hint, as_text
 from imagenet_prep.images.prepare import repaired_images
 from imagenet_prep.model import Engine, Failed, Problem, ProblemKind, Progress, Silent
@@ -273,7 +266,7 @@ def _note_foreign_splits(state: SetState) -> Iterator[str]:
     if state.orphans and not state.has_prefixes:
         shards = number_of(len(state.orphans), "shard")
         splits = dict.fromkeys(split_of(name) for name in state.orphans)
-        yield f"{shards} of {listed(splits)} skipped: they are of no split of this set"
+        yield f"{shards} of {listed(splits)} skipped: this set has no such split"
 
 
 def verify_file(path: AnyPath, *, depth: Depth = "full") -> Verdict:
@@ -339,10 +332,7 @@ def _check_shards(
         if isinstance(outcome, Failed):
             if isinstance(outcome.error, WorkerError):
                 raise outcome.error
-            detail = in_a_line(outcome.error)
-            remedy = "check the disk, then verify again"
-            failure = Problem(ProblemKind.UNREADABLE, outcome.task, detail, remedy)
-            failures.append(failure)
+            failures.append(failed_check(outcome.task, outcome.error))
         else:
             checked.add(outcome.task, outcome.value)
         progress.advance(inventory.sizes[outcome.task])

@@ -191,22 +191,32 @@ def load_manifest(path: AnyPath) -> Manifest | None:
         schema = SCHEMA
         with contextlib.suppress(ValueError, RecursionError):
             schema = decode(content, type=_Schema).schema
-        raise InputError(
-            f"{path} can't be understood"
-            + (f": it is of schema {schema!r}" if schema != SCHEMA else ""),
-            f"expected a manifest of schema {SCHEMA}",
-            Hint(
-                "remove it and run the same ",
-                mention("convert"),
-                " again: finished shards are kept",
-            ),
-        ) from error
+        raise _other_schema(path, schema) from error
     manifest = Manifest(
         saved.version, saved.dataset, saved.settings, saved.sources, saved.totals, shards
     )
     if saved.crc != _seal(manifest._head(), manifest._lines()):
         raise changed(path)
     return manifest
+
+
+def _other_schema(path: AnyPath, schema: object) -> InputError:
+    """The error for a manifest that is not of our schema, or of no schema at all."""
+    problem = f"{path} can't be understood"
+    if schema != SCHEMA:
+        problem += f": it is of schema {schema!r}"
+    is_newer = isinstance(schema, int) and schema > SCHEMA
+    lead = "if it was written by a newer imagenet-prep, use that version; otherwise " if is_newer else ""
+    return InputError(
+        problem,
+        f"expected a manifest of schema {SCHEMA}",
+        Hint(
+            lead,
+            "remove it and run the same ",
+            mention("convert"),
+            " again: finished shards are kept",
+        ),
+    )
 
 
 def usable_manifest(path: AnyPath) -> Manifest | None:
@@ -233,7 +243,7 @@ def find_set(layout: Layout, split: str) -> Layout:
     return candidates[0] if candidates else layout
 
 
-def changed(path: AnyPath, fault: str = "its content does not give the crc in it") -> InputError:
+def changed(path: AnyPath, fault: str = "its content does not match its checksum") -> InputError:
     """The error for a manifest that has changed since it was written."""
     return InputError(
         f"{path} has changed since it was written",
@@ -241,7 +251,7 @@ def changed(path: AnyPath, fault: str = "its content does not give the crc in it
         Hint(
             "run the same ",
             mention("convert"),
-            " again: it writes it again, and finished shards are kept",
+            " again: it writes the manifest again, and finished shards are kept",
         ),
     )
 

@@ -95,9 +95,9 @@ def class_index(label: int | None, first_label: int, record: Placed) -> int | No
         return None
     if label < first_label:
         problem, expected = f"{record.place} has label {label}", f"expected {first_label} or more"
-        hint = Hint(
-            mention("verify"),
-            " names all such records; a set without a manifest that counts otherwise: ",
-        )
-        raise InputError(problem, expected, Hint(hint, f"records.first_label = {label}"))
+        hint = Hint(mention("verify"), " names all such records")
+        if label == 0:
+            in_python = "; in Python, if its set has no manifest and counts classes from 0: "
+            hint = Hint(hint, in_python, "records.first_label = 0")
+        raise InputError(problem, expected, hint)
     return label - first_label

@@ -39,13 +39,21 @@ StateKind = Literal[
 ]
 
 REWRITE = Hint(
-    "run the same ", mention("convert"), " again: it writes it again, and finished shards are kept"
+    "run the same ",
+    mention("convert"),
+    " again: it writes the manifest again, and finished shards are kept",
 )
 RESUME = Hint(
     "run the same ",
     mention("convert"),
     " again: it makes what is missing, with sound images or --on-damaged skip, if "
     "an image could not be converted",
+)
+
+_MOVE_STRAYS = Hint(
+    "move the shards that the plan does not have away, then run the same ",
+    mention("convert"),
+    " again",
 )
 
 
@@ -143,9 +151,11 @@ class SetState(Struct, frozen=True, dict=True):
         if self.kind == "replacing":
             return f"{folder} holds shards of an older set, which --overwrite has not removed yet"
         if self.kind == "unfinished" and not self.missing:
-            return f"{folder} holds every shard of a set, but not its manifest"
+            return f"{folder} holds every shard of a set, but {self._fault_of_manifest()}"
         if self.kind == "unfinished":
             return f"{folder} holds an unfinished set: {self._missing_words()}"
+        if self.manifest is None and not self.strays:
+            return f"{folder} holds a set whose records are damaged or gone: {self.reason}"
         return f"{folder} holds files that contradict each other: {self.reason}"
 
     @property
@@ -157,8 +167,12 @@ class SetState(Struct, frozen=True, dict=True):
             if self.missing:
                 return Hint("run the ranks that are missing, which this names: ", merge)
             return Hint("finish it: ", merge)
-        if self.kind != "contradictory" or self.manifest is None:
+        if self.damage is not None and not self.missing and not self.strays:
+            return self.damage.remedy
+        if self.kind != "contradictory":
             return RESUME
+        if self.manifest is None:
+            return _MOVE_STRAYS if self.strays else RESUME
         if self.missing and not self.strays:
             repair = command("repair", layout.data_dir, layout.elsewhere())
             return Hint("make them again: ", repair)
@@ -178,6 +192,14 @@ class SetState(Struct, frozen=True, dict=True):
             if damaged_splits.isdisjoint(grown_from(split)[0] for split in splits):
                 return
         raise InputError(self.sentence, "expected a finished set", self.following)
+
+    def _fault_of_manifest(self) -> str:
+        """The reason that a set with every shard is not finished."""
+        if self.damage is not None:
+            return self.damage.detail
+        if self.records.usable_manifest is not None:
+            return "its manifest is older than its plan"
+        return "not its manifest"
 
     def _missing_words(self) -> str:
         count = number_of(len(self.missing), "shard is", "shards are")
@@ -380,7 +402,7 @@ def _sound_manifest(records: SetRecords) -> tuple[Manifest | None, Problem | Non
         return None, Problem(ProblemKind.BAD_MANIFEST, name, error.what, error.hint)
     if manifest is None or _names_of(manifest) == manifest.shards.keys():
         return manifest, None
-    fault = "it does not list the shards that its totals count"
+    fault = f"{records.layout.manifest_path} does not list the shards that its totals count"
     return None, Problem(ProblemKind.BAD_MANIFEST, name, fault, REWRITE)
 
 

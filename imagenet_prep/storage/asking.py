@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import math
 import os
 import re
 import time
@@ -23,6 +24,8 @@ Right: TypeAlias = Literal["read", "list", "write", "delete"]
 
 RETRY_SECONDS = 120
 """Seconds during which a request is retried, unless ``IMAGENET_PREP_RETRY_SECONDS`` is set."""
+
+_MOST_SECONDS = 10**6  # 12 days
 
 _STATUS = re.compile(r"status code: (\d{3})|HTTP status (?:client|server) error \((\d{3})")
 _CODE = re.compile(r"(?:<Code>|\(code: )(\w{1,64})(?:</Code>|\))")
@@ -48,6 +51,12 @@ _KEYS = {
     "az": "AZURE_STORAGE_ACCOUNT_KEY",
 }
 
+ENDPOINTS = {
+    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+    "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+}
+"""The variables that name another server."""
+
 _RIGHTS = {
     "s3": {
         "read": "s3:GetObject",
@@ -68,11 +77,11 @@ _WRONG_KEYS = (
     "AuthenticationFailed",
     "InvalidToken",
     "InvalidSecurity",
-    "RequestTimeTooSkewed",
     "AuthenticationRequired",
     "NoAuthenticationInformation",
     "InvalidAuthenticationInfo",
 )
+_WRONG_CLOCK = "RequestTimeTooSkewed"
 _EXPIRED = ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired")
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
 
@@ -107,10 +116,14 @@ def retry_seconds() -> float:
     """
     text = os.environ.get("IMAGENET_PREP_RETRY_SECONDS", "")
     try:
-        return max(float(text), 0.0) if text else RETRY_SECONDS
+        seconds = float(text) if text else RETRY_SECONDS
     except ValueError:
-        expected = "expected a number of seconds"
-        raise UsageError(f"IMAGENET_PREP_RETRY_SECONDS is {text!r}", expected) from None
+        seconds = math.nan
+    if not seconds <= _MOST_SECONDS:
+        expected = f"expected a number of seconds, at most {_MOST_SECONDS:,}"
+        hint = "correct IMAGENET_PREP_RETRY_SECONDS, or unset it"
+        raise UsageError(f"IMAGENET_PREP_RETRY_SECONDS is {text!r}", expected, hint)
+    return max(seconds, 0.0)
 
 
 def persist(url: str, right: Right, request: Callable[[], T]) -> T:
@@ -162,7 +175,7 @@ def failure(url: str, error: Exception, right: Right = "read") -> Exception:
 def _is_refused(error: Exception, status: int | None, code: str) -> bool:
     """Whether the store did not accept the credentials, or their rights."""
     is_refused = type(error).__name__ in _REFUSALS or status in (401, 403)
-    return is_refused or code in (*_WRONG_KEYS, *_EXPIRED, "AccessDenied")
+    return is_refused or code in (*_WRONG_KEYS, *_EXPIRED, _WRONG_CLOCK, "AccessDenied")
 
 
 def _status_in(message: str) -> int | None:
@@ -189,8 +202,9 @@ def _answer_text(status: int | None, code: str) -> str:
 def _no_bucket(url: str, answer: str) -> InputError:
     scheme, _, path = url.partition("://")
     bucket = path.partition("/")[0]
+    noun = "container" if scheme == "az" else "bucket"
     return InputError(
-        f"the bucket {scheme}://{bucket} does not exist",
+        f"the {noun} {scheme}://{bucket} does not exist",
         answer,
         f"create it, or use another one{_which_server(scheme)}",
     )
@@ -232,20 +246,28 @@ def _no_access(url: str, right: Right, code: str, answer: str) -> AccessError:
     """
     scheme = url.partition("://")[0]
     required = f"the right to {right} objects: {_RIGHTS[scheme][right]}"
+    are_unknown = scheme == "s3" and not os.environ.get(_KEYS[scheme])  # none, or of a profile
     if code in _EXPIRED:
+        credentials = "the credentials of your profile" if are_unknown else _SIGN_UP[scheme]
         detail = f"the credentials have expired: {answer}"
-        hint = f"renew {_SIGN_UP[scheme]}, and run the same command again: what is finished stays"
-    elif scheme == "s3" and not os.environ.get(_KEYS[scheme]):
-        detail = f"no credentials were given, or the store refuses them: {answer}"
-        hint = who(scheme)
+        hint = f"renew {credentials}, and run the same command again: what is finished stays"
+    elif code == _WRONG_CLOCK:
+        detail = f"this machine's clock differs from that of the store: {answer}"
+        hint = "set the clock, and run the same command again"
     elif code in _WRONG_KEYS:
-        detail, hint = f"the store refuses these credentials: {answer}", who(scheme)
+        refused = "no credentials were given, or the store refuses them"
+        known_refused = "the store refuses these credentials"
+        detail = f"{refused if are_unknown else known_refused}: {answer}"
+        hint = who(scheme)
+    elif are_unknown:
+        detail = f"no credentials were given, or they lack {required} ({answer})"
+        hint = who(scheme)
     elif code:
         detail = f"these credentials lack {required} ({answer})"
         hint = "ask the bucket's owner for it"
     else:
-        detail = f"the store refuses these credentials: {answer}"
-        hint = f"check {_SIGN_UP[scheme]}, and {required}"
+        detail = f"the store refuses these credentials, or they lack {required} ({answer})"
+        hint = f"check {_SIGN_UP[scheme]}, or ask the bucket's owner for the right"
     return AccessError(f"no access to {url}", detail, hint)
 
 
@@ -260,7 +282,11 @@ def who(scheme: str) -> str:
 
 
 def _which_server(scheme: str) -> str:
-    return "; AWS_ENDPOINT_URL selects another server than AWS" if scheme == "s3" else ""
+    """The end of a hint that says how to name another server."""
+    if scheme != "s3":
+        return ""
+    name = next(filter(os.environ.get, ENDPOINTS["s3"]), "")
+    return f"; check {name}" if name else "; AWS_ENDPOINT_URL names a server other than AWS"
 
 
 def _network_fault(message: str) -> tuple[type[NetworkError], str]:

@@ -51,7 +51,8 @@ def read_profile() -> dict[str, Any]:
         session = botocore.session.Session()
         settings, credentials = session.get_scoped_config(), session.get_credentials()
     except botocore.exceptions.BotoCoreError as error:
-        hint = "check AWS_PROFILE, ~/.aws/config and ~/.aws/credentials"
+        files = [os.environ.get(name) or usual for name, usual in _FILES.items()]
+        hint = f"check AWS_PROFILE, {' and '.join(files)}"
         raise AccessError(
             f"the profile {profile or 'default'} can't be used", str(error), hint
         ) from error

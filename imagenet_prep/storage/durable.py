@@ -11,6 +11,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from imagenet_prep.errors import WriteError
+from imagenet_prep.escaping import command_line
+from imagenet_prep.hints import Hint
 from imagenet_prep.storage.refusals import writing
 
 _KEEP_SIZE, _PUNCH_HOLE = 1, 2  # fallocate(2): linux/falloc.h
@@ -68,11 +71,24 @@ def make_folder(folder: Path) -> list[Path]:
         The folders that did not exist, the innermost first.
     """
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    highest = missing[-1] if missing else folder
+    for place in (highest.parent, highest):
+        _refuse_link_or_file(place)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for new_folder in reversed(missing):
             fsync_dir(new_folder.parent)
     return missing
+
+
+def _refuse_link_or_file(folder: Path) -> None:
+    """Raise WriteError if a folder can't be made because a broken link or a file has its name."""
+    if folder.is_dir() or not (folder.exists() or folder.is_symlink()):
+        return
+    kind = "a file" if folder.exists() else "a broken link"
+    move = command_line(["mv", "--", str(folder), f"{folder}.moved"])
+    hint = Hint("correct the path, or move it away: ", move)
+    raise WriteError(f"{folder} is {kind}", "expected a folder, or a new path", hint)
 
 
 def sync_file_system(folder: Path) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.storage.location import AnyPath, Appender, open_store, split
+from imagenet_prep.storage.location import AnyPath, Appender, local_or_none, open_store, split
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.storage.store import MOST, FolderEntry
 
@@ -92,15 +92,20 @@ def kind_of(path: AnyPath) -> Literal["file", "folder", "other", "nothing"]:
 
 
 def absence_of(path: AnyPath) -> str:
-    """The problem of a path where a file or folder was expected: none, or another kind of file."""
-    is_other_kind = path.exists()
-    return f"{path} is neither a file nor a folder" if is_other_kind else f"{path} does not exist"
+    """The problem of a path where a folder, or a file too, was expected."""
+    if path.is_file():
+        return f"{path} is a file"
+    if path.exists():
+        return f"{path} is neither a file nor a folder"
+    local = local_or_none(path)
+    is_link = local is not None and local.is_symlink()
+    return f"{path} is a broken link" if is_link else f"{path} does not exist"
 
 
 IN_WORDS = {
     "file": "a file",
     "folder": "a folder",
-    "other": "no plain file",
+    "other": "a pipe, a socket or a device",
     "nothing": "a broken link",
 }
 """What ``kind_of`` says about a path that is listed in its folder, for messages."""

@@ -147,7 +147,7 @@ class LocalStore(Struct, frozen=True):
             if path.is_symlink() and not path.exists():
                 expected = "expected a file, or no link"
                 raise InputError(
-                    f"{path} is a link to nothing",
+                    f"{path} is a broken link",
                     expected,
                     Hint("remove it: ", command_line(["rm", str(path)])),
                 )

@@ -200,11 +200,11 @@ def _bucket_and_key(scheme: str, url: str) -> tuple[str, str]:
     """
     parts = [part for part in url.partition(":")[2].split("/") if part not in ("", ".")]
     bucket = parts[0] if parts else ""
-    if "@" in bucket or ":" in bucket or "?" in url or shown(url).endswith("..."):
+    if ":" in bucket or _SECRET.search(url):
         raise UsageError(
-            f"{scheme}://... holds more than a bucket and a name",
-            f"expected {scheme}://BUCKET/FOLDER, without a user, a password or a query",
-            "put credentials into environment variables",
+            f"{scheme}://... can't be used: it has a :, @ or ?, as with a password or a query",
+            f"expected {scheme}://BUCKET/FOLDER without these characters",
+            "put credentials into environment variables, or rename the folder",
         )
     if not bucket:
         raise UsageError(f"{scheme}:// names no bucket", f"expected {scheme}://BUCKET/FOLDER")
@@ -250,7 +250,9 @@ def local_path(place: AnyPath) -> Path:
     path = local_or_none(place)
     if path is None:
         expected = "expected a path on this machine"
-        raise UsageError(f"{place} is in an object store", expected, "copy it here first")
+        raise UsageError(
+            f"{place} is in an object store", expected, "copy it here, or use a folder here"
+        )
     return path
 
 

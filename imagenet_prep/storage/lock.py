@@ -179,5 +179,5 @@ def remove_claim(path: Path) -> str:
     for claim in find_claims(path):
         if claim.fate == "unknown":
             remove = command_line(["rm", str(claim.path(path))])
-            return Hint(f"; if {claim} is gone, remove its claim: ", remove)
+            return Hint(f"; if {claim} is gone, remove its lock file: ", remove)
     return ""

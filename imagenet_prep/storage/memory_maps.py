@@ -15,7 +15,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.storage.refusals import unreadable
+from imagenet_prep.storage.refusals import NOT_PLAIN, unreadable
+from imagenet_prep.text import size_text
+
+_NO_DEVICE = (errno.ENXIO, errno.ENODEV)
+"""How a system refuses to open a socket, or a device that it does not have."""
+_NOT_OPENED = (stat.S_IFSOCK, stat.S_IFCHR, stat.S_IFBLK)
 
 _POPULATE_READ = 22  # madvise(2): linux/mman.h
 _NO_MAPS = (errno.ENODEV, errno.ENOSYS, errno.EOPNOTSUPP)
@@ -42,11 +47,20 @@ def open_plain(path: Path, buffering: int = -1) -> IO[bytes]:
     Raises:
         OSError: it can't be opened, or is not a plain file.
     """
-    file = open(path, "rb", buffering, opener=_open_at_once)  # noqa: SIM115 - the caller closes it
+    try:
+        file = open(path, "rb", buffering, opener=_open_at_once)  # noqa: SIM115 - the caller closes it
+    except OSError as error:
+        if error.errno in _NO_DEVICE and stat.S_IFMT(path.stat().st_mode) in _NOT_OPENED:
+            raise _not_plain(path) from error
+        raise
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file
     file.close()
-    raise OSError(errno.EINVAL, "it is not a plain file", os.fspath(path))
+    raise _not_plain(path)
+
+
+def _not_plain(path: Path) -> OSError:
+    return OSError(errno.EINVAL, NOT_PLAIN, os.fspath(path))
 
 
 def _open_at_once(name: str, flags: int) -> int:
@@ -165,9 +179,11 @@ def _load_pages(view: memoryview, start: int, length: int) -> bool:
 def _copy(descriptor: int, length: int) -> memoryview:
     """A file's bytes; fewer if it was cut short meanwhile."""
     if length > _MOST_COPIED:
-        raise OSError(
-            errno.ENODEV, "its file system has no memory maps, and it is too large for memory"
+        reason = (
+            "its file system has no memory maps, and the file is too large for memory: "
+            f"{size_text(length)}"
         )
+        raise OSError(errno.EOPNOTSUPP, reason)
     content, size = bytearray(length), 0
     while count := os.preadv(descriptor, [memoryview(content)[size:]], size):
         size += count
@@ -194,7 +210,9 @@ def refuse_replaced(path: Path, file: Path | int, opened: FileState) -> None:
         raise unreadable(path, error) from error
     if state != opened:
         raise InputError(
-            f"{path} was replaced while it was open", "expected the same file", "open the set again"
+            f"{path} was replaced while it was open",
+            "expected the same file",
+            "open the set, or run the command, again",
         )
 
 

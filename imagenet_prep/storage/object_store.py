@@ -25,6 +25,7 @@ from msgspec import Struct
 from imagenet_prep.errors import AccessError, InputError, UsageError, WriteError
 from imagenet_prep.storage import first_request
 from imagenet_prep.storage.asking import (
+    ENDPOINTS,
     IncompleteAnswerError,
     Right,
     asking,
@@ -52,12 +53,6 @@ _TIMES_OUT = 120.0  # seconds for a part on a slow line
 _SILENT = 20.0  # seconds
 _PREFIX = {"s3": "AWS", "gs": "GOOGLE", "az": "AZURE"}
 """The first word of a store's variables."""
-
-_ENDPOINTS = {
-    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
-    "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
-}
-"""The variables that name another server."""
 
 
 @dataclass(frozen=True)
@@ -424,7 +419,7 @@ def _refuse_http(scheme: str, bucket: str) -> None:
     """Raise AccessError for a server without TLS that the environment does not allow:
     obstore would only fail.
     """
-    for name in _ENDPOINTS.get(scheme, ()):
+    for name in ENDPOINTS.get(scheme, ()):
         if os.environ.get(name, "").lower().startswith("http:"):
             raise AccessError(
                 f"{scheme}://{bucket} is on a server without TLS: {name} starts with http:",

@@ -58,14 +58,28 @@ _LIMITS: dict[int, str] = {
 }
 """The system has run out of something: status 1."""
 
+_CHECK_PERMISSIONS = f"check its permissions and those of its folder {AGAIN}"
 _INPUT = {
+    errno.EACCES: _CHECK_PERMISSIONS,
+    errno.EPERM: _CHECK_PERMISSIONS,
     errno.ELOOP: f"a link points back to itself: remove it {AGAIN}",
-    errno.ENAMETOOLONG: "move the data to a folder with a shorter path",
-    errno.ENOTDIR: f"expected a folder, found a file: move the file away {AGAIN}",
-    errno.EISDIR: f"expected a file, found a folder: move the folder away {AGAIN}",
-    errno.ENOENT: f"it was removed, or is a broken link: restore it {AGAIN}",
+    errno.ENAMETOOLONG: "use a shorter name for the file, or a folder with a shorter path",
+    errno.ENOTDIR: (
+        f"expected a folder, found a file: correct the path, or move the file away, {AGAIN}"
+    ),
+    errno.EISDIR: (
+        f"expected a file, found a folder: correct the path, or move the folder away, {AGAIN}"
+    ),
+    errno.ENOENT: (
+        f"it is missing, or a link to it is broken: correct the path, or restore it, {AGAIN}"
+    ),
+    errno.EOPNOTSUPP: f"its file system can't do that: use another file system {AGAIN}",
 }
 """The input is not as expected: status 4."""
+
+
+NOT_PLAIN = "it is not a plain file"
+"""The reason why a pipe, a socket or a device is not read."""
 
 
 @contextlib.contextmanager
@@ -79,7 +93,7 @@ def space_errors(path: object) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in USED_UP:
-            raise no_space(path) from error
+            raise _used_up(path, error) from error
         if error.errno in STORAGE_FAULTS:
             reason = os.strerror(error.errno)
             raise WriteError(f"cannot write {path}", reason, STORAGE_FAULTS[error.errno]) from error
@@ -103,6 +117,17 @@ def no_space(path: object) -> SpaceError:
     )
 
 
+def _used_up(path: object, error: OSError) -> SpaceError:
+    """The error for a full disk, or for a quota that leaves nothing of it."""
+    if error.errno != errno.EDQUOT:
+        return no_space(path)
+    return SpaceError(
+        f"your disk quota is used up: {path} can't be written",
+        "everything finished so far is kept",
+        Hint("remove some of your files there, or get a larger quota, then run: ", rerun()),
+    )
+
+
 class GoneError(FileNotFoundError):
     """Someone removed the file while it was being written: another run replaced this one."""
 
@@ -111,8 +136,8 @@ def replaced_by_run(file: object, place: str) -> BusyError:
     """The error for a GoneError; ``place`` is where the other run works."""
     return BusyError(
         f"{file} was not finished: its partial file is gone",
-        f"another run has started {place} since, or has finished the set",
-        "let that run finish",
+        f"another run has started {place} since or has finished the set, or the file was removed",
+        "let that run finish; if there is none, run the same command again",
     )
 
 
@@ -134,6 +159,9 @@ def unreadable(path: object, error: OSError) -> InputError:
 
 
 def _mend(error: OSError) -> str:
+    if error.strerror == NOT_PLAIN:
+        found = "expected a file, found a pipe, a socket or a device"
+        return f"{found}: write its content to a file, or correct the path, {AGAIN}"
     return {**STORAGE_FAULTS, **_LIMITS, **_INPUT}.get(error.errno or 0, f"fix that {AGAIN}")
 
 
@@ -144,6 +172,8 @@ def as_error(error: OSError) -> PrepError | None:
     path = _path_of(error)
     if path:
         return _error_of_path(path, error)
+    if error.errno == errno.EDQUOT:
+        return _used_up("a file", error)
     if error.errno in USED_UP:
         return SpaceError("no space left while writing a file", _reason(error), free_space())
     is_certain = error.errno in STORAGE_FAULTS or error.errno in _LIMITS
@@ -155,7 +185,7 @@ def as_error(error: OSError) -> PrepError | None:
 
 def _error_of_path(path: str, error: OSError) -> PrepError:
     if error.errno in USED_UP:
-        return no_space(path)
+        return _used_up(path, error)
     if isinstance(error, PermissionError):
         return _no_right(Path(path), error)
     return _type_of(error)(f"{path} can't be used", _reason(error), _mend(error))

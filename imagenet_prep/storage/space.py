@@ -91,8 +91,8 @@ def refuse_lack(needs: Iterable[Need], *, may_consume: bool = False) -> None:
         "; or let the shards take the space of the archives: ", rerun((("consume", True),))
     )
     for room in rooms_for(needs):
-        names = listed(need.what for need in room.needs if need.size > 0)
         if room.lacks_space:
+            names = listed(need.what for need in room.needs if need.size > 0)
             raise SpaceError(
                 f"not enough space in {room.folder} for {names}",
                 f"needed {size_text(room.size)}, free {size_text(room.free)}",
@@ -103,6 +103,7 @@ def refuse_lack(needs: Iterable[Need], *, may_consume: bool = False) -> None:
                 ),
             )
         if room.lacks_files:
+            names = listed(need.what for need in room.needs if need.files > 0)
             raise SpaceError(
                 f"not enough inodes on the file system of {room.folder} for {names}",
                 f"needed {room.files:,} files and folders, free {room.free_files:,}",

@@ -59,13 +59,22 @@ def feature_spec(data_dir: str | os.PathLike[str] | None = None, split: str = ""
             set_layout = find_set(layout, split)
             splits = [split]
         else:
-            set_layout = layout.one_set()
+            set_layout = _find_only_set(layout)
             splits = None
         state = SetState.read(set_layout)
         state.refuse_unusable(splits)
         if state.manifest is not None and state.manifest.dataset.features:
             features = state.manifest.dataset.features
     return {name: _feature(promise) for name, promise in features.items()}
+
+
+def _find_only_set(layout: Layout) -> Layout:
+    """The only set of a folder; raises UsageError with the argument that chooses one of several."""
+    try:
+        return layout.one_set()
+    except UsageError as error:
+        expected = "expected a split of one of them"
+        raise UsageError(error.what, expected, "give feature_spec the argument split") from error
 
 
 def _feature(promise: Mapping[str, Any]) -> Any:
@@ -234,7 +243,7 @@ def _check_epoch(seed: int | None, epoch: int | None, start: int, *, training: b
     if seed is None or epoch is None or epoch < 0:
         raise UsageError(
             f"dataset(epoch={epoch}, start={start}, seed={seed})",
-            "expected a seed and an epoch: without, no run gives the same order again",
+            "expected a seed, and an epoch from 0: no run gives the same order again without them",
         )
 
 

@@ -99,7 +99,7 @@ class DamageSkipper:
         record = self._records[number]
         fault: RecordFault = "image"
         try:
-            text = f"{record!r}: TensorFlow can't decode its image, {record.filename}"
+            text = f"{record!r}: TensorFlow can't crop or decode its image, {record.filename}"
         except DamagedRecordError as error:
             fault, text = error.fault, error.in_short
         self.left_out.add(number, fault, text)
@@ -110,7 +110,10 @@ def _has_images(images: Any, _labels: Any) -> Any:
 
 
 def _refuse_empty(images: Any, labels: Any) -> tuple[Any, Any]:
-    message = "a batch has damaged records and no other, and all ranks wait for one: repair the set"
+    message = (
+        "a batch has damaged records and no other, and all ranks wait for one: choose a larger "
+        "batch_size, or repair the set, after a verify of depth decode that says how"
+    )
     count = tf.shape(images)[0]
     tf.debugging.assert_greater(count, 0, message)
     return images, labels

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from imagenet_prep.tfrecord import crc32c
 from imagenet_prep.tfrecord import framing as tfrecord
@@ -24,6 +24,7 @@ from imagenet_prep.tfrecord.framing import (
     frame,
     mask,
     parse_header,
+    short_header,
 )
 
 Compression = Literal["none", "gzip", "zlib"]
@@ -155,6 +156,8 @@ def _iter_inflated(stream: _Inflated, compression: str) -> Iterator[Framed]:
     number = offset = 0
     try:
         while header := stream.take(HEADER.size):
+            if len(header) < HEADER.size:
+                raise TruncatedError(number, offset, short_header(len(header), "content"))
             length = parse_header(header, number, offset)
             if length > MAX_RECORD:
                 reason = f"{length} bytes of data announced, over the limit of {MAX_RECORD}"
@@ -169,6 +172,9 @@ def _iter_inflated(stream: _Inflated, compression: str) -> Iterator[Framed]:
             yield Framed(number, offset, memoryview(data), crc, mask(crc32c(data)) == crc)
             offset += HEADER.size + length + FOOTER.size
             number += 1
+    except _StrayBytesError:
+        reason = f"bytes follow the end of the {compression} stream that are no whole one"
+        raise CompressionError(number, offset, reason) from None
     except EOFError:
         raise TruncatedError(number, offset, f"the {compression} stream is cut short") from None
     except zlib.error as error:
@@ -198,22 +204,39 @@ class _Inflated:
         return content
 
 
+class _StrayBytesError(Exception):
+    """After the end of a stream come bytes of which nothing can be inflated."""
+
+
 def _inflate(view: View, window_bits: int) -> Iterator[bytes]:
     """Inflate stream after stream; raises zlib.error for damage,
     EOFError if the last one is cut short.
     """
     stream = zlib.decompressobj(window_bits)
     position, pending = 0, b""
+    may_be_stray = False  # a stream has ended, and nothing of the next one was inflated
     while pending or position < len(view):
         if not pending:
             pending = bytes(view[position : position + _INPUT])
             position += len(pending)
         if stream.eof:
             stream = zlib.decompressobj(window_bits)
-        yield stream.decompress(pending, _OUTPUT)
+            may_be_stray = True
+        try:
+            piece = stream.decompress(pending, _OUTPUT)
+        except zlib.error as error:
+            raise _StrayBytesError if may_be_stray else error from None
+        may_be_stray = may_be_stray and not piece
+        yield piece
         pending = stream.unused_data if stream.eof else stream.unconsumed_tail
+    yield from _flush(stream, may_be_stray=may_be_stray)
+
+
+def _flush(stream: Any, *, may_be_stray: bool) -> Iterator[bytes]:
+    """The rest of the last stream; raises EOFError if it has no end."""
     while not stream.eof:
         piece = stream.decompress(b"", _OUTPUT)
         if not piece:
-            raise EOFError
+            raise _StrayBytesError if may_be_stray else EOFError
+        may_be_stray = False
         yield piece

@@ -19,6 +19,7 @@ from typing import NamedTuple, Protocol
 
 from msgspec.json import Decoder
 
+from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord import crc32c
 
 HEADER = struct.Struct("<QI")
@@ -199,13 +200,16 @@ def parse_header(header: Buffer, number: int, offset: int) -> int:
     raises as iter_records does.
     """
     if len(header) < HEADER.size:
-        raise TruncatedError(
-            number, offset, f"the file ends {len(header)} bytes into a 12-byte header"
-        )
+        raise TruncatedError(number, offset, short_header(len(header), "file"))
     length, length_crc = HEADER.unpack(header)
     if mask(crc32c(header[:8])) != length_crc:
         raise LengthError(number, offset, "the length field does not match its CRC")
     return int(length)
+
+
+def short_header(size: int, whole: str) -> str:
+    """The reason for a header of ``size`` bytes: the file, or its content, ends there."""
+    return f"the {whole} ends {number_of(size, 'byte')} into a {HEADER.size}-byte header"
 
 
 def framing_digest(lengths: Iterable[int], crcs: Iterable[int]) -> str:

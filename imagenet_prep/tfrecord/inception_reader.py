@@ -338,10 +338,18 @@ def _boxes(features: Mapping[str, Feature]) -> tuple[tuple[Box, ...], tuple[int,
         labels = label_feature.values
         counts.append(len(labels))
     has_some_edges = len(edges) not in (0, len(inception.EDGES))
-    if has_some_edges or len(set(counts)) > 1:
-        raise BoxesError(
-            "image/object/bbox", f"lists xmin, ymin, xmax, ymax, label differ in length: {counts}"
-        )
+    if has_some_edges:
+        missing = [
+            edge
+            for edge, feature in zip(inception.EDGES, edge_features, strict=True)
+            if feature is None
+        ]
+        raise BoxesError("image/object/bbox", f"lacks {', '.join(missing)}")
+    if len(set(counts)) > 1:
+        lists = ", ".join(inception.EDGES)
+        if label_feature is not None:
+            lists += ", label"
+        raise BoxesError("image/object/bbox", f"lists {lists} differ in length: {counts}")
     if not edges:
         return (), labels
     return tuple(map(Box, *edges)), labels

@@ -23,7 +23,7 @@ from imagenet_prep.escaping import mention
 from imagenet_prep.hints import Hint
 from imagenet_prep.reading.left_out import with_choice
 from imagenet_prep.reading.shard import Record
-from imagenet_prep.text import number_of
+from imagenet_prep.text import listed, number_of
 from imagenet_prep.torch.device_settings import DeviceSettings
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -33,12 +33,20 @@ and the least block with a map of its own.
 
 
 def collate(samples: list[Any]) -> Any:
-    """A batch as DataLoader makes it; images of different sizes are an error that names them."""
+    """A batch as DataLoader makes it; images of different sizes are an error that names them, and
+    so are objects of images, which differ in number.
+    """
     if isinstance(samples[0], Record):
         raise UsageError("Loader got records", "expected items that make a batch", TAKES)
     try:
         return default_collate(samples)
-    except RuntimeError:
+    except RuntimeError as error:
+        if _have_objects(samples):
+            raise UsageError(
+                "images with objects make no batch of tensors",
+                "expected a collate_fn that keeps the objects of each image apart",
+                "Loader(dataset, batch_size, collate_fn=collate_detection)",
+            ) from error
         images = [sample[0] if isinstance(sample, tuple) else sample for sample in samples]
         shapes = {
             " x ".join(map(str, image.shape)) for image in images if isinstance(image, torch.Tensor)
@@ -46,10 +54,16 @@ def collate(samples: list[Any]) -> Any:
         if len(shapes) < 2:
             raise
         raise UsageError(
-            f"images of a batch have different shapes: {', '.join(sorted(shapes)[:3])}",
-            "expected one",
-            "give ImageDataset a transform that makes them one size",
+            f"images of a batch have different shapes: {listed(sorted(shapes))}",
+            "expected images of one shape",
+            "make them one size by a transform of the data set, or by the crop of an ImageDataset",
         ) from None
+
+
+def _have_objects(samples: list[Any]) -> bool:
+    """Whether samples are those of a DetectionDataset: an image, and a dictionary with boxes."""
+    target = samples[0][-1] if isinstance(samples[0], tuple) else None
+    return isinstance(target, dict) and "boxes" in target
 
 
 TAKES = (
@@ -254,15 +268,17 @@ class BatchCollate:
         for item in damaged:
             warnings.warn(f"left out: {item.words}", stacklevel=2)
         if len(damaged) == len(items):
-            raise empty_batch(len(damaged))
+            expected = "expected one sound record: another DataLoader can't leave out a batch"
+            raise empty_batch(len(damaged), "a batch", expected)
         return self._batch(items)
 
 
-def empty_batch(count: int, where: str = "a batch") -> InputError:
+def empty_batch(count: int, where: str, expected: str) -> InputError:
     """The error of a batch that must come, whose records are all damaged."""
     what = f"{where} has {number_of(count, 'damaged record')} and no other"
-    hint = Hint("mend the set with ", mention("repair"), ", or choose a larger batch_size")
-    return InputError(what, "expected one sound record: all ranks wait for a batch", hint)
+    verify = mention("verify", "--depth", "decode")
+    hint = Hint("choose a larger batch_size, or mend the set: ", verify, " says how")
+    return InputError(what, expected, hint)
 
 
 def _is_of_loader(numbers: Sequence[ItemNumber]) -> bool:

@@ -146,7 +146,7 @@ class CenterCrop(Crop):
 
     def __init__(self, size: int, part: float = 0.875) -> None:
         super().__init__(size)
-        self.part, _ = _limits("part", (part, part), 1)
+        self.part = _share_of_side(part)
 
     def choose(self, height: int, width: int) -> ImagePart:
         """The middle of the resized image, in pixels of the image itself."""
@@ -176,7 +176,19 @@ def _middle(size: int, resized: int, side: int) -> tuple[float, float]:
     return start, length
 
 
+def _share_of_side(part: float) -> float:
+    """The ``part`` of a CenterCrop; raises UsageError."""
+    try:
+        share = float(part)
+    except (TypeError, ValueError):
+        share = math.nan
+    if not 0 < share <= 1:
+        raise UsageError(f"CenterCrop(part={shown(part)})", "expected a share above 0, at most 1")
+    return share
+
+
 def _limits(name: str, values: tuple[float, float], most: float) -> tuple[float, float]:
+    """The limits of a RandomResizedCrop; raises UsageError."""
     try:
         low, high = map(float, values)
     except (TypeError, ValueError):
@@ -185,5 +197,5 @@ def _limits(name: str, values: tuple[float, float], most: float) -> tuple[float,
         expected = "expected a lower and an upper limit, above 0"
         if most != math.inf:
             expected += f", at most {most}"
-        raise UsageError(f"{name}={shown(values)}", expected)
+        raise UsageError(f"RandomResizedCrop({name}={shown(values)})", expected)
     return low, high

@@ -37,8 +37,8 @@ _OF_OBJECTS = ("boxes", "labels", "masks", *_NUMBERS)
 """The names in a target with one value per object."""
 
 _SANITIZED = (
-    "leave SanitizeBoundingBoxes out: DetectionDataset leaves out boxes without area; "
-    "or give it a labels_getter"
+    "if they have SanitizeBoundingBoxes: leave it out, DetectionDataset leaves out boxes without "
+    "area; or give it a labels_getter"
 )
 
 
@@ -121,8 +121,10 @@ class DetectionDataset(VisionDataset[tuple[Any, Target]]):
         names = self._classes.names
         if not names:
             problem = f"{self.records!r} has no names of classes"
-            hint = "DetectionDataset(records, class_names=['cat', 'dog'])"
-            raise UsageError(problem, "expected some, to count them", hint)
+            hint = (
+                "if each object has a name: DetectionDataset(records, class_names=['cat', 'dog'])"
+            )
+            raise UsageError(problem, "expected the names of classes, to count them", hint)
         largest_label = max(names)
         return largest_label + 1
 

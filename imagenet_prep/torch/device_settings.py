@@ -91,7 +91,8 @@ def _check_dtype(dtype: torch.dtype | None, normalize: Any) -> torch.dtype:
             )
         return dtype
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
-        raise UsageError(f"Loader(dtype={shown(dtype)})", "expected torch.uint8, or one of floats")
+        expected = "expected torch.uint8, or a dtype of floats"
+        raise UsageError(f"Loader(dtype={shown(dtype)})", expected)
     return dtype
 
 
@@ -127,7 +128,7 @@ def _mean_and_std(normalize: Any) -> tuple[Sequence[float], Sequence[float]]:
     if not are_three or not all(deviation > 0 for deviation in deviations):
         raise UsageError(
             f"Loader(normalize={shown(normalize)})",
-            "expected (mean, std), each of three channels that range from 0 to 1",
+            "expected (mean, std): three numbers each, for channels from 0 to 1; std above 0",
         )
     return means, deviations
 
@@ -161,7 +162,7 @@ def images_within(dataset: Any) -> tuple[ImageDataset, Sequence[int] | None]:
     if images.crop is None or type(images.crop).__call__ is not Crop.__call__:
         raise UsageError(
             f"Loader(decode=...) with ImageDataset(crop={images.crop})",
-            "expected a crop of this package, which gives the part to decode",
+            "expected a RandomResizedCrop, a CenterCrop, or a Crop without a __call__ of its own",
             _TAKES,
         )
     return images, numbers

@@ -65,7 +65,8 @@ class EpochPlace:
                 f"the state is of rank {self.rank} of {self.world} with batches of "
                 f"{self.batch_size}, out of order",
                 f"this is rank {rank} of {world} with batches of {batch_size}",
-                "save a state of each rank, or leave out in_order=False",
+                "load the state of each rank into that rank, with the same world and batch_size; "
+                "states without in_order=False have no such limit",
             )
         this_part = self.world, self.given * self.batch_size
         return EpochPlace(

@@ -157,14 +157,7 @@ class EpochSampler(DistributedSampler[int]):
         """Start the next iteration at the place of ``save_place``. Raises UsageError."""
         if not isinstance(state, Mapping):
             raise UsageError(f"the state {shown(state)}", "expected what state_dict gives")
-        for name, setting in self._described.items():
-            if state.get(name) != setting:
-                raise UsageError(
-                    f"the state is of a Loader with {name} {state.get(name)}, "
-                    f"this one has {setting}",
-                    "expected the same data set and settings",
-                    "make the Loader with those",
-                )
+        self._refuse_other_settings(state)
         epoch = whole("the state: epoch ", state.get("epoch"), 0)
         batches_given = whole("the state: given ", state.get("given"), 0)
         world = whole("the state: world ", state.get("world"), 1)
@@ -180,14 +173,34 @@ class EpochSampler(DistributedSampler[int]):
             ahead=frozenset(batches_ahead),
             rank=state.get("rank"),
         )
-        count = self._count_batches(place)
-        last_ahead = max(batches_ahead, default=-1)
-        if max(batches_given, last_ahead + 1) > count:
-            expected = f"expected at most the {count} batches of an epoch"
-            raise UsageError(f"the state: given {batches_given}", expected)
+        self._refuse_beyond_epoch(place)
         self.place = place
         self._is_loaded = True
         self._epoch_set = state.get("epoch_set")
+
+    def _refuse_other_settings(self, state: Mapping[str, Any]) -> None:
+        """Raise UsageError for the state of another data set, or of other settings."""
+        for name, setting in self._described.items():
+            if state.get(name) == setting:
+                continue
+            if name not in state:
+                raise UsageError(f"the state has no {name!r}", "expected what state_dict gives")
+            raise UsageError(
+                f"the state is of a Loader with {name} {state[name]}, this one has {setting}",
+                "expected the same data set and settings",
+                "make the Loader with the data set and settings of the state",
+            )
+
+    def _refuse_beyond_epoch(self, place: EpochPlace) -> None:
+        """Raise UsageError for a place with batches that its epoch does not have."""
+        count = self._count_batches(place)
+        batches = number_of(count, "batch", "batches")
+        if place.given > count:
+            raise UsageError(f"the state: given {place.given}", f"expected at most {batches}")
+        last_ahead = max(place.ahead, default=-1)
+        if last_ahead >= count:
+            expected = f"expected numbers from 0 of {batches}"
+            raise UsageError(f"the state: ahead {last_ahead}", expected)
 
     @property
     def _described(self) -> dict[str, Any]:
@@ -231,10 +244,13 @@ class EpochSampler(DistributedSampler[int]):
         if self._count and not batches:
             records = number_of(self._count, "record")
             ranks = number_of(world, "rank")
+            hint = "give Loader drop_last=False"
+            if count:
+                hint += ", or a smaller batch_size"
             raise UsageError(
                 f"{records} for {ranks}: no batch of {size}",
-                "expected enough for one",
-                "choose a smaller batch_size, or drop_last=False",
+                "expected one batch at least for each rank",
+                hint,
             )
 
     def _count_batches(self, place: EpochPlace) -> int:
@@ -309,8 +325,11 @@ class EpochSampler(DistributedSampler[int]):
             order = sampled_order(self.order, seed=self.seed, epoch=epoch)
             count = len(order)
             if count != self._count:
-                problem = f"the sampler gave {count} numbers, its length is {self._count}"
-                raise UsageError(problem)
+                numbers = number_of(count, "number")
+                raise UsageError(
+                    f"the sampler gave {numbers}, its length is {self._count}",
+                    "expected as many numbers as its length says",
+                )
             return order
         if not settings.shuffle:
             return range(self._count)

@@ -131,14 +131,16 @@ def find_list_decoder() -> ListDecoder:
     Raises:
         UsageError: neither can be imported.
     """
+    reasons: list[str] = []
     for find in (torchcodec_decoder, torchvision_decoder):
         try:
             return find()
-        except (ImportError, RuntimeError, OSError):  # the last two: of another PyTorch
-            continue
+        except (ImportError, RuntimeError, OSError) as error:  # the last two: of another PyTorch
+            first_line, *_ = str(error).splitlines() or [type(error).__name__]
+            reasons.append(first_line)
     raise UsageError(
-        "no decoder for a GPU",
-        "expected torchcodec 0.16 or newer",
+        "nothing here decodes JPEGs on a GPU",
+        f"expected torchcodec 0.16 or newer, made for this PyTorch; found: {'; '.join(reasons)}",
         install_extra("gpu"),
     )
 

@@ -277,7 +277,7 @@ class LoaderIterator(Iterator[Any]):
             raise UsageError(
                 "this iterator was closed, or its workers failed",
                 "expected a new one: iter(loader)",
-                "loader.load_state_dict(loader.state_dict()) before it continues in mid-epoch",
+                "to continue in mid-epoch, call loader.load_state_dict(loader.state_dict()) first",
             )
         while not self._is_over:
             loaded = self._next()
@@ -334,7 +334,8 @@ class LoaderIterator(Iterator[Any]):
         for record in loaded.damaged:
             loader._left_out.add(record.number, record.fault, record.words)
         if loaded.batch is None and loaded.damaged and loader.world > 1:
-            raise empty_batch(len(loaded.damaged), f"a batch of rank {loader.rank}")
+            expected = "expected one sound record: all ranks wait for a batch"
+            raise empty_batch(len(loaded.damaged), f"a batch of rank {loader.rank}", expected)
         return loaded.batch
 
     def close(self) -> None:

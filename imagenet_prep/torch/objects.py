@@ -16,7 +16,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.mask_pixels import decode_mask
 from imagenet_prep.reading.shard import Record
-from imagenet_prep.text import listed
+from imagenet_prep.text import listed, number_of
 from imagenet_prep.tfrecord.object_features import OBJECT_FEATURES
 
 LABELS = OBJECT_FEATURES["boxes.label"].name
@@ -36,7 +36,7 @@ _SHOWN = 20
 _REMAKE = "make the set again from its images, with a recipe"
 _WITHOUT_BOXES = f"{_REMAKE} that has boxes; an image without an object has empty lists"
 _OUTSIDE = f"{_REMAKE} that has boxes_outside: clip"
-_FROM_ZERO = "if classes count from 0: DetectionDataset(records, first_label=0)"
+_SWAPPED = "swap the corners in the annotations, and make the set again with a recipe"
 _BY_NAME = "DetectionDataset(records, class_names=['cat', 'dog'])"
 
 
@@ -70,7 +70,11 @@ class RecordObjects:
             number = int(np.flatnonzero(~is_right)[0])
             corners = ", ".join(f"{corner:g}" for corner in boxes[number])
             expected = "expected xmin, ymin, xmax, ymax relative to the image, from 0 to 1"
-            raise InputError(f"{self.record.place}: the box {corners}", expected, _OUTSIDE)
+            hint = _OUTSIDE
+            if is_inside[number].all():
+                expected = "expected xmin, ymin, xmax, ymax, the upper left corner first"
+                hint = _SWAPPED
+            raise InputError(f"{self.record.place}: the box {corners}", expected, hint)
         return (boxes.clip(0, 1) * [width, height, width, height]).astype(np.float32)
 
     def values(self, name: str) -> Sequence[Any]:
@@ -81,11 +85,12 @@ class RecordObjects:
         """
         values: Sequence[Any] = self.features.get(name, ())
         if len(values) != self.count:
-            count = f"{len(values)} values of" if values else "no"
+            count = f"{number_of(len(values), 'value')} of" if values else "no"
+            hint = f"{_REMAKE} that has masks of objects" if name == MASKS else _REMAKE
             raise InputError(
                 f"{self.record.place} has {count} {name}",
                 f"expected {self.count}, one per object",
-                _REMAKE,
+                hint,
             )
         return values
 
@@ -172,19 +177,38 @@ class ObjectClasses(Struct, frozen=True):
 
     def _label_numbers(self, objects: RecordObjects, feature: str) -> NDArray[np.int64]:
         numbers = objects.numbers(feature).tolist()
-        labels = [number - self.first_number + 1 for number in numbers]
+        first = self.first_number
+        labels = [number - first + 1 for number in numbers]
         for number, label in zip(numbers, labels, strict=True):
             if label % 1 or label < 1 or (self.names and label not in self.names):
-                expected = f"{self.first_number} or more"
+                expected = f"{first} or more"
                 if self.names:
-                    class_numbers = [str(label + self.first_number - 1) for label in self.names]
-                    expected = f"one of {listed(class_numbers, _SHOWN)}"
+                    numbers_from_1 = [str(number) for number in self._numbers if number >= first]
+                    expected = f"one of {listed(numbers_from_1, _SHOWN)}"
                 raise InputError(
                     f"{objects.record.place}: an object of class {number}",
                     f"expected {expected}",
-                    _FROM_ZERO,
+                    self._hint_on_number(number),
                 )
         return np.array(labels, np.int64)
+
+    def _hint_on_number(self, number: float) -> str:
+        """The remedy for a number that has no label."""
+        if number in self._numbers:  # of a class below first_label
+            return f"leave out first_label, or give the least number: {min(self._numbers)}"
+        if self.names:
+            return f"{_REMAKE} that has all classes"
+        if 0 <= number < self.first_number and not number % 1:
+            return (
+                f"if classes count from {number:.0f}: "
+                f"DetectionDataset(records, first_label={number:.0f})"
+            )
+        return f"{_REMAKE} that numbers the classes"
+
+    @property
+    def _numbers(self) -> list[int]:
+        """The number of each named class in the records."""
+        return [label + self.first_number - 1 for label in self.names]
 
     def _label_names(self, objects: RecordObjects) -> NDArray[np.int64]:
         names = [str(name, "utf-8", "replace") for name in objects.values(NAMES)]
@@ -194,9 +218,10 @@ class ObjectClasses(Struct, frozen=True):
                 expected = "class_names, which number the classes"
                 if labels:
                     expected = f"one of {listed(labels, _SHOWN)}"
+                hint = f"add {name!r} to class_names" if self.is_by_name else _BY_NAME
                 raise InputError(
                     f"{objects.record.place}: an object of class {name!r}",
                     f"expected {expected}",
-                    _BY_NAME,
+                    hint,
                 )
         return np.array([labels[name] for name in names], np.int64)

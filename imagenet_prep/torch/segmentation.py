@@ -52,7 +52,8 @@ class SegmentationDataset(VisionDataset[tuple[Any, Any]]):
             raise InputError(
                 f"{record.place} has no mask",
                 f"expected the feature {_MASK}",
-                "set `mask` in the recipe; for masks of objects, use DetectionDataset",
+                "make the set again with `mask` in its recipe; "
+                "for masks of objects, use DetectionDataset",
             )
         pixels = read_mask(record, decode_values, data, size)
         if pixels.ndim > 2:

@@ -13,6 +13,7 @@ from imagenet_prep.errors import UsageError
 from imagenet_prep.escaping import command_line
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.reading.shard_set import RecordSequence
+from imagenet_prep.text import number_of
 from imagenet_prep.torch.arguments import shown
 from imagenet_prep.torch.record_dataset import RecordDataset
 
@@ -76,10 +77,13 @@ class VisionDataset(RecordDataset[T]):
         if self.transforms is None:
             return image, target
         changed = self.transforms(image, target)
-        if not isinstance(changed, tuple | list) or len(changed) != 2:
+        is_sequence = isinstance(changed, tuple | list)
+        if not is_sequence or len(changed) != 2:
+            result = f"one {type(changed).__name__}"
+            if is_sequence:
+                result += f" of {number_of(len(changed), 'value')}"
             raise UsageError(
-                f"{type(self).__name__}(transforms={shown(self.transforms)}) gave "
-                f"{shown(type(changed))}",
+                f"{type(self).__name__}(transforms={shown(self.transforms)}) gave {result}",
                 "expected the image and its target",
                 "transforms=lambda image, target: (image, target)",
             )

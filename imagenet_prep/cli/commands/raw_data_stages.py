@@ -50,7 +50,9 @@ class _Request(NamedTuple):
 @o.data_dir
 @o.only
 @click.option(
-    "--classes", metavar="FILE|NAME", help="Only these classes; the values are those of convert."
+    "--classes",
+    metavar="FILE|NAME",
+    help="Only these classes: a file of wnids, or imagenette, imagewoof, imagenet-100.",
 )
 @o.fetching
 @click.option(
@@ -168,7 +170,7 @@ def untar(
 @o.data_dir
 @o.raw
 @click.option(
-    "--boxes", type=o.existing, help="Annotations: a .tar.gz, or a folder of <wnid>/*.xml."
+    "--boxes", type=o.local_place, help="Annotations: a .tar.gz, or a folder of <wnid>/*.xml."
 )
 @click.option(
     "--validation-boxes",

@@ -39,7 +39,7 @@ from imagenet_prep.errors import UsageError
 @click.option(
     "--label",
     metavar="COLUMN",
-    help="Column of the classes; a,b,c: one-hot; FILE:COLUMN: of that table.",
+    help="Column of the classes; a,b,c: a one-hot column each; FILE:COLUMN: of another table.",
 )
 @click.option("--image", metavar="COLUMN", help="Column of the paths of images.")
 @click.option(
@@ -47,7 +47,7 @@ from imagenet_prep.errors import UsageError
     "split",
     multiple=True,
     metavar="NAME=WHERE",
-    help="Folder, list, or value of a column.",
+    help="A split, and its folder, its list, or its value in a column.",
 )
 @click.option(
     "--names",
@@ -60,7 +60,7 @@ from imagenet_prep.errors import UsageError
 @click.option(
     "--example",
     metavar="NAME",
-    help="Write one of those, to --output or to the file named as FOLDER.",
+    help="Write one of these recipes to --output, or to the path that you give as FOLDER.",
 )
 @o.workers
 def init(

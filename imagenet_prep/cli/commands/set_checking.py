@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @click.option(
     "--allow-incomplete",
     is_flag=True,
-    help="Without a manifest, or with --raw: treat it as a part of ILSVRC2012.",
+    help="Without a manifest, or with --raw: treat the set as a part of ILSVRC2012.",
 )
 @o.rank
 @o.working
@@ -73,6 +73,10 @@ def verify(data_dir: Path | None, quiet: bool, **params: Any) -> CommandOutcome:
     place = find_place(data_dir)
     depth: Depth = params["depth"] or "full"
     engine = engine_of(params)
+    if params["share"] is not None and not isinstance(place, Layout):
+        raise UsageError(
+            f"--rank with the file {data_dir}", "expected --rank with a folder of shards"
+        )
     share = note_share(params["share"], progress)
     if isinstance(place, Layout):
         check = functools.partial(
@@ -100,7 +104,7 @@ def _verify_raw(
     raw, recipe = params["raw"], params["config"]
     if params["share"] is not None:
         option = "--raw" if raw else "--config"
-        raise UsageError(f"--rank with {option}", "expected it for shards", "leave it out")
+        raise UsageError(f"--rank with {option}", "expected --rank with a folder of shards")
     if data_dir is not None:
         refuse_missing_data(data_dir)
     dataset = read_dataset(recipe) if recipe else ILSVRC2012
@@ -123,7 +127,7 @@ def _verify_raw(
 
 
 @click.command(cls=Command)
-@o.places
+@o.places_of_set
 @o.depth
 @o.working
 def repair(

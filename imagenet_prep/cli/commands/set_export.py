@@ -53,7 +53,8 @@ def export(
     """Write the records in another format to the folder OUT: the same image bytes, read back,
     resumable.
 
-    tfds copies no records: it writes a few files to OUT, or to DATA_DIR/tfds.
+    croissant and tfds copy no records: they write a few files to OUT, or to a folder of that name
+    in DATA_DIR.
 
     \b
     imagenet-prep export webdataset /data/imagenet /data/imagenet-tars

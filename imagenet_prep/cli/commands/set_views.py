@@ -45,9 +45,9 @@ HTML = b"<!DOCTYPE html>"
 
 
 @click.command(cls=Command)
-@o.places
+@o.places_of_set
 def status(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool) -> CommandOutcome:
-    """Show each stage as done, partly done or not started, and the next command.
+    """Show the progress of each stage, and the next command.
 
     \b
     imagenet-prep status /data/imagenet
@@ -91,7 +91,7 @@ def status(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool) -
     "--mark",
     type=o.existing_file,
     metavar="FILE",
-    help="Show the images that this CSV names, each with its reason, as a set.",
+    help="Show the images that this CSV names, with their reasons, in a section of their own.",
 )
 @click.option(
     "--output",
@@ -175,7 +175,9 @@ def _open(page: AnyPath) -> None:
     import webbrowser
 
     local = local_or_none(page)
-    if local is None or not webbrowser.open(local.resolve().as_uri()):
+    if local is None:
+        say(f"a browser can't open {page}: copy the page to this machine first", error=True)
+    elif not webbrowser.open(local.resolve().as_uri()):
         say(f"no browser found here: open {page} in one", error=True)
 
 

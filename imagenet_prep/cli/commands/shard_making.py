@@ -80,7 +80,7 @@ def convert(
 
 @click.command(cls=Command)
 @o.data_dir
-@o.output
+@o.set_folder
 def merge(data_dir: Path, output: Path | None, quiet: bool) -> CommandOutcome:
     """Finish a set whose shards the ranks of convert made; no raw data is read.
 

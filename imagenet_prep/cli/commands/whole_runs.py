@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from imagenet_prep.cli import options as o
 from imagenet_prep.cli.base_command import Command, LongCommand
 from imagenet_prep.cli.command_outcome import CommandOutcome
+from imagenet_prep.cli.conversation import conversation
 from imagenet_prep.cli.conversion_arguments import convert_options
 from imagenet_prep.cli.download_arguments import download_options, find_account, site_of
 from imagenet_prep.cli.dry_runs import conclude_dry_run
@@ -111,6 +112,7 @@ def demo(
 
     folder = data_dir
     if folder is None:
+        conversation().leaves_nothing = True
         temporary = tempfile.mkdtemp(prefix="imagenet-prep-demo-")
         folder = Path(temporary)
     try:

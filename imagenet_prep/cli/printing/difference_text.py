@@ -28,8 +28,9 @@ def print_diff(difference: Difference, limit: int) -> None:
 def _print_split(split: SplitDifference, difference: Difference, limit: int) -> None:
     records_a, records_b = split.records
     shards_a, shards_b = split.shards
+    records = number_of(records_a, "record")
     shards = number_of(shards_a, "shard")
-    say(f"{split.split}: {records_a:,} records in {shards}, {records_b:,} in {shards_b:,} (A / B)")
+    say(f"{split.split}: {records} in {shards}, {records_b:,} in {shards_b:,} (A / B)")
     if split.other_shards:
         other_shards = number_of(len(split.other_shards), "shard")
         shard_names = listed(split.other_shards, SHOWN_SHARDS)
@@ -56,7 +57,8 @@ def _print_differing(split: SplitDifference, compared_part: str, limit: int) -> 
     total = len(split.differing)
     shown_records = split.differing[:limit]
     records = number_of(total, "record")
-    say(f"  {records} with other {compared_part}:")
+    end = ":" if split.differing_features or shown_records else ""
+    say(f"  {records} with other {compared_part}{end}")
     compared = ""
     if split.compared != total:
         compared = f" of the {split.compared:,} that were compared"
@@ -67,7 +69,7 @@ def _print_differing(split: SplitDifference, compared_part: str, limit: int) -> 
         say("  each record's shard and number, and its values: A / B")
     for record in shown_records:
         _print_record(record)
-    if total > limit:
+    if shown_records and total > limit:
         say(f"  and {total - limit:,} more")
 
 

@@ -10,7 +10,7 @@ from imagenet_prep.cli.printing.text_table import print_table
 from imagenet_prep.cli.streams import is_closed
 from imagenet_prep.cli.terminal import tell
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.text import number_of, size_text
+from imagenet_prep.text import listed, number_of, size_text
 
 if TYPE_CHECKING:
     from imagenet_prep.stages.annotate import AnnotateSummary, BoxesSummary
@@ -49,8 +49,7 @@ def print_download(summary: DownloadSummary, quiet: bool) -> None:
     size = size_text(summary.size)
     text = f"download: fetched {fetched} ({size})"
     if summary.present:
-        present = number_of(len(summary.present), "archive")
-        text += f"; {present} already there"
+        text += f"; already there: {listed(summary.present)}"
     tell(text, error=is_closed())  # the download is complete, read or not
 
 

@@ -49,7 +49,9 @@ def _number_text(number: int | None) -> str:
 
 
 def _print_nature(verdict: Verdict) -> None:
-    """Print the kind of records, their order, and the fingerprint."""
+    """Print the kind of records, their order, and the fingerprint; a rank judges none of them."""
+    if not verdict.flavour:
+        return
     if verdict.flavour != "recipe":
         records = f"records: {verdict.flavour}"
         if verdict.differences:

@@ -8,7 +8,7 @@ import difflib
 from pathlib import Path
 
 from imagenet_prep.errors import UsageError
-from imagenet_prep.escaping import NAME, command, command_line
+from imagenet_prep.escaping import NAME, command_line, program
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.refusals import writing
 
@@ -39,7 +39,7 @@ def copy_example(name: str, target: Path | None) -> tuple[Path, str]:
         raise UsageError(f"no example {name!r}", expected, command_line([NAME, "init", "--list"]))
     target = target or Path(f"{name}.yaml")
     if target.exists():
-        hint = command("init", None, (("example", name), ("output", "FILE")))
+        hint = command_line([program(), "init", "--example", name, "--output", "FILE"])
         raise UsageError(f"{target} already exists", "expected a new file", hint)
     text = (_FOLDER / f"{name}.yaml").read_text()
     with writing(target):

@@ -43,6 +43,7 @@ class SourceKind(Struct, frozen=True):
         read_samples: reads the images and labels of files that hold both, by the splits that names
             tell; None for other kinds.
         has_rows: whether it has rows with labels, boxes and masks.
+        may_have_boxes: whether its samples may have boxes, where it has no such rows.
         recognises: whether a file is one of the kind, by its name and its first 32 bytes; None
             where names alone tell it.
         structure: its name for ``init --as``, where that is not the key.
@@ -55,6 +56,7 @@ class SourceKind(Struct, frozen=True):
     options: Sequence[str] = ()
     read_samples: Callable[[Sequence[Path], Engine], dict[str, Samples]] | None = None
     has_rows: bool = False
+    may_have_boxes: bool = False
     recognises: Callable[[str, bytes], bool] | None = None
     structure: str = ""
 

@@ -35,5 +35,6 @@ KIND = SourceKind(
     list_sample_inputs,
     options=("label",),
     read_samples=_read_samples,
+    may_have_boxes=True,
     recognises=_recognises,
 )

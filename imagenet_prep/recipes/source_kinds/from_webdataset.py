@@ -75,11 +75,11 @@ def _take_image(listing: Catalog, key: str, members: dict[str, int]) -> int:
     for ending in members:
         if ending in _IMAGES:
             return members.pop(ending)
-    first_ending, first_row = next(iter(members.items()))
+    first_row = next(iter(members.values()))
     raise InputError(
         f"{listing.container(first_row).path} has no image for {key}",
         f"expected one next to {', '.join(members)}",
-        f"a key ends at the first dot of a name: rename {key}.{first_ending}, and so on",
+        f"add its image ({', '.join(_IMAGES)}), or rename its files: a key ends at the first dot",
     )
 
 

@@ -1,0 +1,57 @@
+"""The errors of a place without the records that ``open`` names:
+no folder, no shards, or no such split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name
+from imagenet_prep.storage.location import AnyPath, local_or_none
+
+
+def refuse_no_folder(folder: AnyPath) -> None:
+    """Raise InputError for a path on this machine that is no folder; reads report others."""
+    local = local_or_none(folder)
+    try:
+        is_folder = local is None or local.is_dir()
+    except OSError:  # reading it names the reason
+        return
+    if not is_folder:
+        raise no_folder(folder)
+
+
+def no_folder(folder: AnyPath) -> InputError:
+    """The error for a path that is another kind of file, or is not there."""
+    problem = f"{folder} does not exist"
+    if folder.exists():
+        problem = f"{folder} is not a folder"
+    elif (local := local_or_none(folder)) is not None and local.is_symlink():
+        problem = f"{folder} is a broken link"
+    hint = "name the folder that holds the shards"
+    if parse_shard_name(folder.name):
+        hint = f"name the folder that holds this shard: {folder.parent}"
+    return InputError(problem, "expected a folder of shards", hint)
+
+
+def no_split_named(place: AnyPath, splits: Collection[str]) -> UsageError:
+    """The error for a split that is no text, or an empty one; ``splits`` are there."""
+    names = sorted(splits)
+    hint = "name the folder that holds the shards, and their split"
+    if names:
+        hint = f"imagenet_prep.open({str(place)!r}, {names[0]!r})"
+    return UsageError(
+        "open needs the name of a split",
+        f"{place} has {', '.join(names) or 'no shards'}",
+        hint,
+    )
+
+
+def no_such_split(layout: Layout, split: str, splits: Collection[str]) -> InputError:
+    """The error for a split that the folder does not have; ``splits`` are those that it has."""
+    detail = f"expected files such as {shard_name(split, 0, 1024)}"
+    if splits:
+        detail += f"; found: {', '.join(sorted(splits))}"
+    hint = "name the folder and the split that hold them"
+    return InputError(f"no {split} shards in {layout.output_dir}", detail, hint)

@@ -1,0 +1,89 @@
+"""ArchiveFault, a fault of a tar or a zip at a byte; archive_error: the error that names the
+archive, and what to do.
+"""
+
+from __future__ import annotations
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import command_line
+from imagenet_prep.hints import Hint
+
+
+class ArchiveFault(ValueError):  # noqa: N818 - a fault in data, not in the program
+    """A fault of an archive; ``offset`` is the byte at which ``reason`` shows.
+
+    ``remedy`` is the advice for an archive that is intact, and can't be read in place; "" for a
+    damaged one.
+    """
+
+    def __init__(self, offset: int, reason: str, remedy: str = "") -> None:
+        super().__init__(offset, reason)
+        self.offset = offset
+        self.reason = reason
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"at byte {self.offset:,}: {self.reason}"
+
+
+class TarFault(ArchiveFault):
+    """A fault of a tar."""
+
+
+class ZipFault(ArchiveFault):
+    """A fault of a zip."""
+
+
+class CutZip(ZipFault):
+    """A file that starts like a zip and does not end like one."""
+
+
+class NoZip(ZipFault):
+    """A file that neither starts nor ends like a zip."""
+
+
+def archive_error(archive: object, fault: ArchiveFault, hint: str) -> InputError:
+    """The error for a fault of an archive; ``hint`` is the remedy for a damaged one."""
+    place = f"at byte {fault.offset:,}"
+    if fault.remedy:
+        return InputError(f"{archive} can't be read in place, {place}", fault.reason, fault.remedy)
+    return InputError(f"{archive} is damaged {place}", fault.reason, hint)
+
+
+PACK_PLAIN_FILES = Hint(
+    "unpack it, remove devices and broken links, and pack the folder again: ",
+    command_line(
+        ["tar", "--dereference", "--hard-dereference", "-cf", "NEW.tar", "-C", "FOLDER", "."]
+    ),
+)
+"""The remedy for a tar that holds more than plain files: GNU tar packs the file of each link."""
+
+_KINDS = {
+    "1": "a hard link",
+    "2": "a symbolic link",
+    "3": "a device",
+    "4": "a device",
+    "6": "a pipe",
+    "S": "a sparse file",
+}
+
+
+def special_member(name: str, kind: str, offset: int) -> TarFault:
+    """The fault of a member that is no plain file, by the type in its header."""
+    noun = _KINDS.get(kind, f"of type {kind!r}")
+    return TarFault(offset, f"{name} is {noun}, not a plain file", PACK_PLAIN_FILES)
+
+
+_ZIP_AGAIN = "unpack it, and zip its files again"
+_ZIP_REMEDIES = {
+    "encrypted": f"{_ZIP_AGAIN} without a password",
+    "large": f"{_ZIP_AGAIN} without compression (zip -0)",
+    "method": f"{_ZIP_AGAIN} with the usual compression, or without (zip -0)",
+    "special": f"{_ZIP_AGAIN}, with a file in place of each link",
+    "split": "unpack all its parts together, and zip the files again as one zip",
+}
+
+
+def unread_zip(offset: int, reason: str, cause: str) -> ZipFault:
+    """The fault of an intact zip that can't be read in place, for one of the causes above."""
+    return ZipFault(offset, reason, _ZIP_REMEDIES[cause])

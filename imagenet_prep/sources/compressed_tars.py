@@ -1,0 +1,96 @@
+"""compression_of, refuse_compressed: the first bytes of a file -> how it is compressed, and the
+commands that make it a plain tar.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from pathlib import Path
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import CommandLine, command_line
+from imagenet_prep.hints import Hint
+
+_COMPRESSED = {
+    rb"\x1f\x8b": "gzip",
+    rb"BZh[1-9][1\x17]": "bzip2",
+    rb"\xfd7zXZ": "xz",
+    rb"\x28\xb5/\xfd": "Zstandard",
+}
+"""Compressions by the first bytes, at most 5, as a pattern; a name in a tar may start with BZh."""
+_DECOMPRESSORS = {"gzip": "gzip", "bzip2": "bzip2", "xz": "xz", "Zstandard": "zstd"}
+_SUFFIXES = {"gzip": "gz", "bzip2": "bz2", "xz": "xz", "Zstandard": "zst"}
+
+LONGEST_MAGIC = 5
+"""The number of bytes that tell a compression."""
+
+
+def refuse_compressed(archive: object, start: bytes, inside: str = "") -> None:
+    """Raise InputError with the command that helps if a tar, by its first bytes, is compressed.
+
+    ``inside`` is its name if it is a member of ``archive``.
+    """
+    compression = compression_of(start)
+    if not compression:
+        return
+    name = f"{archive} ({inside})" if inside else archive
+    raise InputError(
+        f"{name} is compressed with {compression}",
+        "expected a plain tar, whose files are read in place",
+        _how_to_decompress(archive, compression, inside),
+    )
+
+
+def _how_to_decompress(archive: object, compression: str, inside: str) -> str:
+    """The commands that decompress a tar, or the one ``inside`` an archive."""
+    if not isinstance(archive, Path):
+        return "copy it to a local disk, decompress it there, and put the plain tar in its place"
+    path = str(archive)
+    if inside:
+        return Hint(
+            f"unpack {path}, run this for each compressed tar in it, and name the tars instead: ",
+            decompress_command(inside, inside, compression),
+        )
+    target = path
+    for suffix in (".gz", ".bz2", ".xz", ".zst"):
+        target = target.removesuffix(suffix)
+    if target.endswith(".tgz"):
+        target = f"{target.removesuffix('.tgz')}.tar"
+    if target == path:
+        next_step = "then run the same command again"
+    else:
+        target = _unused(target.removesuffix(".tar"), ".tar")
+        next_step = f"then name {target}"
+    return Hint(decompress_command(path, target, compression), f"    ({next_step})")
+
+
+def _unused(stem: str, ending: str) -> str:
+    """A path that no file has: a command that writes to it replaces nothing."""
+    path = f"{stem}{ending}"
+    numbers = itertools.count(2)
+    while os.path.lexists(path):
+        path = f"{stem}-{next(numbers)}{ending}"
+    return path
+
+
+def compression_of(start: bytes) -> str:
+    """The name of the compression of a file with these first bytes;
+    "" if it has none that is known.
+    """
+    return next((name for magic, name in _COMPRESSED.items() if re.match(magic, start)), "")
+
+
+def decompress_command(source: str, target: str, compression: str) -> CommandLine:
+    """The command that writes ``target``, a plain tar;
+    the compressed file is kept, perhaps under another name.
+    """
+    packed = source
+    if source == target:
+        packed = _unused(source, f".{_SUFFIXES[compression]}")
+    decompress = command_line([_DECOMPRESSORS[compression], "-dc", "--", packed])
+    unpack = decompress.into(target)
+    if packed == source:
+        return unpack
+    return command_line(["mv", "--", source, packed]).then(unpack)

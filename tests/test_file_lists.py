@@ -1,0 +1,106 @@
+"""Lists of file names, and folders: the error says what a line, or a path, is."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from imagenet_prep.engines.threads import ThreadEngine
+from imagenet_prep.errors import InputError
+from imagenet_prep.sources.folders import list_folder, list_matching, look_up, read_file_list
+
+ENGINE = ThreadEngine(1)
+
+
+def listed(folder: Path, content: bytes) -> InputError:
+    """The error for a list of this content."""
+    path = folder / "list.txt"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        look_up(read_file_list(path, folder), folder, ENGINE)
+    return caught.value
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_the_byte_that_is_no_utf8_is_counted_from_the_start_of_the_file(
+    mark: bytes, tmp_path: Path
+) -> None:
+    """With a byte order mark, too."""
+    content = mark + b"a.png\nb\xff.png\n"
+    error = listed(tmp_path, content)
+    assert error.what.endswith(f"list.txt is not UTF-8, at byte {content.index(0xFF):,}")
+    assert error.hint == "save it as UTF-8"
+
+
+LINES = {
+    "a//b.png": "a//b.png is no plain path of a file",
+    "a/./b.png": "a/./b.png is no plain path of a file",
+    "a/../b.png": "a/../b.png is no plain path of a file",
+    "folder/": "folder/ is no plain path of a file",
+    "../b.png": "../b.png leads out of the data",
+    "a/../../b.png": "a/../../b.png leads out of the data",
+    "/etc/passwd": "/etc/passwd leads out of the data",
+    "gone.png": "gone.png is not there",
+    "broken.png": "broken.png is a broken link",
+    "folder": "folder is a folder",
+    "pipe": "pipe is a pipe",
+    "device": "device is a device",
+    "a.png/b.png": "a.png/b.png can't be read: Not a directory",
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_line_is_called_what_it_is(line: str, tmp_path: Path) -> None:
+    """Only a path that leads out is said to; only a file that is gone is said not to be there."""
+    (tmp_path / "a.png").write_bytes(b"a")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "broken.png").symlink_to("nowhere")
+    (tmp_path / "device").symlink_to("/dev/null")
+    os.mkfifo(tmp_path / "pipe")
+    error = listed(tmp_path, f"a.png\n\n{line}\n".encode())
+    assert "list.txt, line 3: " in error.what
+    assert error.what.endswith(LINES[line])
+    assert error.hint
+
+
+def test_further_faults_of_a_list_are_counted(tmp_path: Path) -> None:
+    """Those in the lines after the first one."""
+    error = listed(tmp_path, b"gone.png\nlost.png\nlist.txt\nleft.png\n")
+    assert error.what.endswith("gone.png is not there; 2 more lines name no file that can be read")
+    error = listed(tmp_path, b"gone.png\nlost.png\n")
+    assert error.what.endswith("gone.png is not there; 1 more line names no file that can be read")
+
+
+def test_no_list_without_a_pattern_is_advised_to_be_removed(tmp_path: Path) -> None:
+    """Nothing makes it again then."""
+    assert "remove" not in listed(tmp_path, b"gone.png\n").hint
+    assert "remove" not in listed(tmp_path, b"\n").hint
+
+
+def test_a_path_that_is_no_folder_is_called_what_it_is(tmp_path: Path) -> None:
+    """A broken link is not said to be gone."""
+    (tmp_path / "broken").symlink_to("nowhere")
+    (tmp_path / "file").write_bytes(b"")
+    faults = {"broken": "is a broken link", "gone": "is not there", "file": "is not a folder"}
+    for name, fault in faults.items():
+        with pytest.raises(InputError, match=f"{name} {fault}"):
+            list_folder(tmp_path / name, ENGINE)
+        with pytest.raises(InputError, match=f"{name} {fault}"):
+            list_matching(tmp_path, f"{name}/*.png", ENGINE)
+
+
+def test_what_is_no_file_is_an_obstacle_with_its_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipe, a socket, or a link to a device."""
+    monkeypatch.chdir(tmp_path)  # the path of a socket is short
+    os.mkfifo("a.png")
+    (tmp_path / "b.png").symlink_to("/dev/null")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("c.png")
+        _, remarks = list_folder(tmp_path, ENGINE)
+    whats = [obstacle.what.rpartition("/")[2] for obstacle in remarks.obstacles]
+    assert whats == ["a.png is a pipe", "b.png is a device", "c.png is a socket"]

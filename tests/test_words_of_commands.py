@@ -1,0 +1,189 @@
+"""Words of commands that depend on the call: files to write, stops, options that don't fit."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from running import command_here, error_lines
+from tiny_sets import make_set
+
+from imagenet_prep import cli
+from imagenet_prep.checks.set_difference import Difference, DifferingRecord, SplitDifference
+from imagenet_prep.cli.commands import load_command, set_views
+from imagenet_prep.cli.log_file import why_not_log
+from imagenet_prep.cli.option_types import _fault
+from imagenet_prep.cli.printing.difference_text import print_diff
+from imagenet_prep.cli.printing.raw_data_text import print_download
+from imagenet_prep.exports import FORMATS, load_format
+from imagenet_prep.stages.download import DownloadSummary
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import locate
+
+# files to write -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Path:
+    """A file, an empty file, a broken link, a pipe, a folder and a set."""
+    (tmp_path / "file").write_text("not JSON")
+    (tmp_path / "empty").touch()
+    (tmp_path / "link").symlink_to("nowhere")
+    os.mkfifo(tmp_path / "pipe")
+    make_set(Layout(tmp_path / "set"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("none/x.json", "the folder {}/none does not exist"),
+        ("file/x.json", "{}/file is a file, not a folder"),
+        ("link/x.json", "{}/link is a broken link, not a folder"),
+        ("pipe/x.json", "{}/pipe is no plain file, not a folder"),
+        ("file", "it exists and holds something else; expected a new file"),
+        ("empty", "it exists and is empty; expected a new file"),
+        ("link", "it is a broken link; expected a new file"),
+        ("pipe", "it is no plain file; expected a new file"),
+        (
+            "set/imagenet-prep/manifest.json",
+            "it belongs to a set of shards; expected a new file",
+        ),
+    ],
+)
+def test_a_file_that_is_not_replaced_is_described(places: Path, name: str, fault: str) -> None:
+    """--json says what is in its place."""
+    assert _fault(places / name, b"{") == fault.format(places)
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("none/x.log", "the folder {}/none does not exist"),
+        ("file/x.log", "{}/file is a file, not a folder"),
+        ("link", "it is a broken link"),
+        ("pipe", "it is no file"),
+    ],
+)
+def test_a_log_that_is_not_written_is_described(places: Path, name: str, fault: str) -> None:
+    """--log-file says what is in its place."""
+    assert why_not_log(places / name) == fault.format(places)
+
+
+# stops --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(cli.STARTS_OVER))
+def test_a_stop_claims_only_what_is_so(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """annotate may have written a CSV, and report a verdict: not nothing was changed."""
+    monkeypatch.setattr("sys.argv", ["imagenet-prep", name, "data"])
+    outcome = cli._stopped(cli.INTERRUPTED)
+    shown = capsys.readouterr().err
+    assert "nothing was changed" not in shown
+    assert "no image and no shard was changed. To start again:" in shown
+    assert outcome.error is not None
+    assert outcome.error["hint"].endswith(f"To start again: imagenet-prep {name} data")
+
+
+def test_a_demo_in_a_temporary_folder_keeps_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its folder is removed, so there is nothing to resume."""
+
+    def stop(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("imagenet_prep.demo.run_demo", stop)
+    monkeypatch.setattr("sys.argv", ["imagenet-prep", "demo", "--workers", "1"])
+    assert cli._status() == cli.INTERRUPTED
+    shown = capsys.readouterr().err
+    assert "its temporary folder was removed. To start again:" in shown
+    assert "is kept" not in shown
+
+
+# options that don't fit ---------------------------------------------------------------------------
+
+
+def test_a_rank_checks_no_single_file(tmp_path: Path) -> None:
+    """verify FILE checks all of it, so a rank is refused and not noted."""
+    layout = Layout(tmp_path / "set")
+    make_set(layout)
+    shard = layout.shard_path("train-00000-of-00003")
+    refused = command_here("verify", shard, "--rank", "1/2", status=2)
+    assert error_lines(refused) == [
+        f"error: --rank with the file {shard}",
+        "expected --rank with a folder of shards",
+    ]
+
+
+@pytest.mark.parametrize("name", ["merge", "repair", "status"])
+def test_commands_that_move_no_shards_do_not_offer_to(name: str) -> None:
+    """--output names the folder in which the shards are."""
+    options = {parameter.name: parameter for parameter in load_command(name).params}
+    assert options["output"].help.startswith("The folder of the shards.")
+
+
+def test_the_help_of_export_names_each_format_that_copies_nothing() -> None:
+    """Their files are not the records, and may be in DATA_DIR."""
+    shown = command_here("export", "--help").stdout
+    sentence = " ".join(shown.split()).partition("copy no records")[0].rpartition("resumable. ")[2]
+    without_copies = [name for name in FORMATS if load_format(name).unit == "set"]
+    assert sentence.split() == " and ".join(without_copies).split()
+
+
+# what is printed ----------------------------------------------------------------------------------
+
+
+def test_a_browser_opens_no_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page in an object store is no matter of the browser."""
+    said: list[str] = []
+    monkeypatch.setattr(set_views, "say", lambda text, **_: said.append(text))
+    monkeypatch.setattr("webbrowser.open", lambda _: pytest.fail("opened"))
+    set_views._open(locate("s3://bucket/set/report.html"))
+    assert said == [
+        "a browser can't open s3://bucket/set/report.html: copy the page to this machine first"
+    ]
+
+
+def test_what_was_there_before_a_download_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """Some are no archives: parquet files, or classes of an archive."""
+    summary = DownloadSummary((), ("3 classes of ILSVRC2012_img_train.tar",), 0)
+    print_download(summary, quiet=False)
+    assert capsys.readouterr().out == (
+        "download: fetched nothing (0 B); already there: 3 classes of ILSVRC2012_img_train.tar\n"
+    )
+
+
+def _diff(features: dict[str, tuple[str, str]] | None, counts: dict[str, int]) -> Difference:
+    record = DifferingRecord("a.jpg", ("train-0", "train-0"), features)
+    split = SplitDifference(
+        "train", (1, 1), (1, 1), differing=(record,), compared=1, differing_features=counts
+    )
+    return Difference((Path("a"), Path("b")), (split,))
+
+
+def test_a_diff_without_records_counts_no_others(capsys: pytest.CaptureFixture[str]) -> None:
+    """With --limit 0 none is shown, so there are no more; one record is not many."""
+    print_diff(_diff(None, {"label": 1}), 0)
+    shown = capsys.readouterr().out
+    assert "train: 1 record in 1 shard, 1 in 1 (A / B)\n" in shown
+    assert "  1 record with other content:\n    label differs in 1 record\n" in shown
+    assert "more" not in shown
+    print_diff(_diff(None, {}), 0)
+    assert capsys.readouterr().out.endswith("  1 record with other content\n")
+
+
+def test_a_broken_link_is_named_as_one(places: Path) -> None:
+    """It is not absent: commands that expect a folder, a table or a file say so."""
+    link = places / "link"
+    for words in (("init", link), ("show", link), ("verify", link)):
+        refused = command_here(*words, status=2)
+        assert error_lines(refused)[0] == f"error: {link} is a broken link"
+    refused = command_here("init", places / "pipe", status=2)
+    assert error_lines(refused)[0] == f"error: {places}/pipe is neither a file nor a folder"
+    refused = command_here("init", places / "file", status=2)
+    assert error_lines(refused)[0] == f"error: {places}/file is a file, but no table"
