@@ -800,7 +800,16 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         saves("csv/boxes.csv", "file,class,left\na.jpg,dog,1\n"),
         "no column for xmin; ",
     ),
-    "no annotations": (XMLS, nothing, "xml is not there; expected a folder of annotations"),
+    "no annotations": (
+        XMLS,
+        nothing,
+        "xml is not there; expected a folder of annotations; paths are relative to --raw",
+    ),
+    "CUB: no names": (
+        ONE + "boxes: {cub: bounding_boxes.txt}\n",
+        saves("bounding_boxes.txt", "1 1 1 2 2\n"),
+        "images.txt is not there; expected the names of images next to",
+    ),
     "annotations behind a broken link": (
         XMLS,
         lambda folder: (folder / "xml").symlink_to("gone"),

@@ -325,12 +325,12 @@ INPUTS = {
     "no manifest, no pattern": ("manifest_file: gone.txt\n", "line 1: ", "gone.txt is not there"),
     "one manifest of two, and a pattern": (
         f"{PAIR}input_file_pattern: 'arrays/*.npy'\n",
-        "pair-b.txt is not there, and pair-a.txt is",
+        "pair-b.txt is not there, and pair-a.txt is there",
         "of each split, or of none\nbring it back, or remove the others",
     ),
     "one manifest of two, and no pattern": (
         PAIR,
-        "pair-b.txt is not there, and pair-a.txt is",
+        "pair-b.txt is not there, and pair-a.txt is there",
         "expected a manifest of each split\nbring it back",
     ),
     "a manifest that leads out": (
