@@ -920,6 +920,19 @@ def test_a_fault_is_refused_with_its_place(
     assert not (tmp_path / "r.yaml").exists()
 
 
+def test_tags_of_cvat_are_classes(tmp_path: Path) -> None:
+    """A recipe of boxes has no use for them: the hint names the command, which makes a recipe."""
+    tags = [(f"{name}.jpg", f'<tag label="{name}"/>') for name in "ab"]
+    write(tmp_path / "in", Case("", {"c.xml": cvat(*tags)}, {"a.jpg": [], "b.jpg": []}))
+    save(tmp_path / "r.yaml", "source: {files: in/*.jpg}\nboxes: {cvat: in/c.xml}\n")
+    with pytest.raises(PrepError, match="tags are classes of whole images") as caught:
+        convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(tmp_path / "r.yaml"))
+    assert "run imagenet-prep init --as cvat-tags: it makes a recipe" in caught.value.hint
+    summary = init(tmp_path / "in", tmp_path / "t.yaml", ENGINE, structure="cvat-tags")
+    convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(summary.recipe))
+    assert verify(Layout(tmp_path / "out"), ENGINE).problems == ()
+
+
 @pytest.mark.parametrize("polygons", ["boxes", "masks"])
 def test_a_mask_never_fills_the_hole_of_a_polygon(tmp_path: Path, polygons: str) -> None:
     """Supervisely's polygons have holes: their boxes are taken, and masks of them are refused."""

@@ -420,6 +420,11 @@ INPUTS = {
         "no column of paths: expected one of path, filename, file, image, got name\ncorrect",
         "",
     ),
+    "labels without paths, below a comment": (
+        FILES + "labels: comment.csv\n",
+        "comment.csv, line 2: no column of paths",
+        "name, label",
+    ),
     "labels in one of two files": (
         FILES + "labels: {file: {train: less.csv, test: nolabel.csv}}\n",
         "nolabel.csv has no column of labels, and another file has one",
@@ -591,6 +596,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "bad.txt": "0.npy:1\n1.npy 2\n",
         "short.csv": "path,label\n0.npy,1\n1.npy\n",
         "nopath.csv": "name,label\n0.npy,1\n",
+        "comment.csv": "# by hand\nname,label\n0.npy,1\n",
         "long.csv": "path\n0.npy\n1.npy,1\n",
         "names.csv": "path,label,size,label\n",
         "unnamed.csv": "path,,label\n",

@@ -196,8 +196,11 @@ class ClassFolders(Mapping[str, Sequence[str]]):
         return self._names.picked(rows)
 
 
+_WHOLE_PATHS = "write in the recipe's `source`: class_folder: path"
+
+
 def folder_faults(
-    folder: object, files: ClassFolders, hint: str = "write class_folder: path"
+    folder: object, files: ClassFolders, hint: str = _WHOLE_PATHS
 ) -> Iterator[InputError]:
     """Two folders of one class (``hint`` takes their paths), and files in no class folder."""
     if files.same:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.recipes.one_hot_labels import hot_labels, one_hot_columns
-from imagenet_prep.recipes.table_rows import FILE_ENDING, Form, LabelsFault, read_rows
+from imagenet_prep.recipes.table_rows import FILE_ENDING, Form, LabelsFault, csv_rows, read_rows
 from imagenet_prep.storage.location import AnyPath
 
 PATHS = ("path", "filename", "file", "image")
@@ -133,7 +133,21 @@ def parse_labels(  # noqa: PLR0913 - what a recipe says of a table, by keyword
         )
     except LabelsFault as fault:
         fault.unit = _unit_of(form)
+        if isinstance(fault, _HeaderFault):
+            fault.line = _line_of_header(content, form)
         raise
+
+
+class _HeaderFault(LabelsFault):
+    """A table without a column that it must have."""
+
+
+def _line_of_header(content: bytes, form: Form) -> int:
+    """The line that names the columns; comments may come before it."""
+    if form not in ("csv", "tsv"):
+        return 1
+    line, _ = next(csv_rows(content, form), (1, []))
+    return line
 
 
 def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
@@ -364,9 +378,9 @@ def _column(
         if not name and may_lack_header:
             hint = "; a file without a header needs labels: {file: ..., header: false}"
         columns = ", ".join(header) or "nothing"
-        raise LabelsFault(1, f"no column of {content}: expected {expected}, got {columns}{hint}")
+        raise _HeaderFault(1, f"no column of {content}: expected {expected}, got {columns}{hint}")
     if FILE_ENDING.search(column):
-        raise LabelsFault(
+        raise _HeaderFault(
             1,
             f"the column {column} has the name of a file: if the file has no header, "
             "write labels: {file: ..., header: false}",
