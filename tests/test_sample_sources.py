@@ -462,3 +462,22 @@ def test_unread_arrays_and_missing_classes_are_named(
     np.savez(tmp_path / "in/a.npz", x_train=np.zeros((6, 8, 8), np.uint8), **more)
     summary = init(tmp_path / "in", tmp_path / "r.yaml", make_engine("threads", 2))
     assert note in "\n".join(summary.passed)
+
+
+@pytest.mark.parametrize(
+    ("labels", "keys", "words"),
+    [
+        ([-1, 0, 1], "record: inception\n", "record: 1 file has no label"),
+        ([-1, 1, 1], "", "the labels are -1 and 1"),
+    ],
+)
+def test_hints_on_labels_of_samples_name_no_labels_file(
+    tmp_path: Path, labels: list[int], keys: str, words: str
+) -> None:
+    """The samples have their labels themselves: the recipe has no `labels` to change."""
+    images = np.zeros((3, 8, 8, 3), np.uint8)
+    np.savez(tmp_path / "a.npz", x=images, y=np.array(labels))
+    (tmp_path / "r.yaml").write_text(f"source: {{arrays: a.npz}}\n{keys}")
+    with pytest.raises(PrepError, match=words) as caught:
+        load(tmp_path / "r.yaml", None, ENGINE)
+    assert "labels: {file" not in str(caught.value)

@@ -171,9 +171,12 @@ def _treat_unlabelled(
         return 0
     if policy == "error":
         first_file = unlabelled[0]
-        line = table.lines[rows[first_file]]
-        fault = LabelsFault(line, f"no label for {listing.names[first_file]}")
-        raise at_line(path, fault, table)
+        place = table.place(path, table.lines[rows[first_file]])
+        raise InputError(
+            f"{place}: no label for {listing.names[first_file]}",
+            "expected one for each file: the recipe says `unlabelled: error`",
+            "fill it in, or write in `labels`: unlabelled: skip (or keep)",
+        )
     if policy == "skip":
         labels[unlabelled] = -1
         return 0
