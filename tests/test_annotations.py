@@ -499,6 +499,11 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         item("images", 1, width=0),
         "images[1] (id 10): the image has a size of 0 x",
     ),
+    "COCO: a width beyond all numbers": (
+        COCO,
+        item("images", 1, width=10**400),
+        "images[1] (id 10): the size of the image is no number of pixels; expected at most",
+    ),
     "COCO: two names": (
         COCO,
         coco(lambda v: v["categories"].append({"id": 1, "name": "x"})),

@@ -558,6 +558,11 @@ INPUTS = {
         "rose/0.png is in the splits train and test",
         "",
     ),
+    "a folder of a split within another one": (
+        "source: {files: 'flowers/*/*'}\nsplits: {train: {folder: [flowers, flowers/rose]}}\n",
+        "flowers/rose/0.png is in several folders of split train: flowers/, flowers/rose/",
+        "every file in one of them",
+    ),
     "a name of odd bytes": (
         "source: {folders: odd}\n",
         r"a name that can't be used: 'rose/\xff.png'",

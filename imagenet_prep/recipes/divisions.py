@@ -9,7 +9,7 @@ import math
 import re
 from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 
 import numpy as np
 from msgspec import Struct
@@ -214,7 +214,23 @@ def _in_folders(
         return parts[0]
     rows_of_parts = chain.from_iterable(part.rows for part in parts)
     all_rows = array("I", sorted(rows_of_parts))
+    _refuse_overlap(listing, parts, all_rows)
     return Division(name, all_rows, is_ordered, parts=tuple(parts))
+
+
+def _refuse_overlap(
+    listing: Catalog, parts: Sequence[Division], sorted_rows: Sequence[int]
+) -> None:
+    """Raise InputError if a file is in two folders of a split: it would have two records."""
+    for row, next_row in pairwise(sorted_rows):
+        if row != next_row:
+            continue
+        leads = [part.lead for part in parts if row in part.rows]
+        raise InputError(
+            f"{listing.names[row]} is in several folders of split {parts[0].name}: {listed(leads)}",
+            "expected every file in one of them",
+            "take the folder within the other one out of `splits`",
+        )
 
 
 def _accepting(file: RecipeFile, key: Key, patterns: Sequence[str]) -> Callable[[str], bool]:
