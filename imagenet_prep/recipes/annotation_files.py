@@ -59,11 +59,13 @@ def parse_number(text: str, place: str) -> float:
 
 def check_numbers(values: Sequence[Any]) -> list[float]:
     """The numbers of a JSON whose types nobody has checked;
-    raises TypeError if one is a text, or true or false.
+    raises TypeError if one is a text, or true or false, and ValueError if one is too large.
     """
     for value in values:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise TypeError
+        if abs(value) > MOST:
+            raise ValueError
     return list(values)
 
 
@@ -130,6 +132,7 @@ def json_problem(problem: str) -> str:
         return f"the key {missing[1]} is missing"
     if problem == "Input data was truncated":
         return "the JSON ends too early"
+    problem = problem.replace("got `float`", "got a decimal number")
     return re.sub(r"`([^`]*)`", _in_plain_words, problem).replace("Expected ", "expected ")
 
 
