@@ -420,6 +420,12 @@ INPUTS = {
         "no column of paths: expected one of path, filename, file, image, got name\ncorrect",
         "",
     ),
+    "columns of classes without paths": (
+        FILES + "labels: {file: hot.csv, one_hot: true}\n",
+        "hot.csv, line 1: no column of paths: expected one of path, filename, file, image, got "
+        "name, a, b;",
+        "",
+    ),
     "labels without paths, below a comment": (
         FILES + "labels: comment.csv\n",
         "comment.csv, line 2: no column of paths",
@@ -601,6 +607,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "bad.txt": "0.npy:1\n1.npy 2\n",
         "short.csv": "path,label\n0.npy,1\n1.npy\n",
         "nopath.csv": "name,label\n0.npy,1\n",
+        "hot.csv": "name,a,b\n0.npy,0,1\n1.npy,1,0\n",
         "comment.csv": "# by hand\nname,label\n0.npy,1\n",
         "long.csv": "path\n0.npy\n1.npy,1\n",
         "names.csv": "path,label,size,label\n",

@@ -170,6 +170,8 @@ def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
         path = path or "1"
         if label is None and path == "1" and "2" in columns:
             label = "2"
+    is_text = form not in ("jsonl", "json")
+    path = _column([*columns], path, PATHS, "paths", may_lack_header=is_text)
     splits: list[str | None] | None = None
     if split is not None:
         splits = _take_splits(columns, split)
@@ -178,7 +180,6 @@ def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
         hot_columns = _take_columns(columns, hot_names)
         columns[_HOT] = hot_labels(hot_columns, lines)
         label = _HOT
-    is_text = form not in ("jsonl", "json")
     table = _build_table(lines, columns, path, label, is_text)
     table = replace(table, unit=_unit_of(form))
     if splits is not None:
@@ -231,14 +232,14 @@ def _without_repeats(table: LabelTable) -> LabelTable:
 def _build_table(
     lines: Sequence[int],
     columns: dict[str, list[Any]],
-    path: str | None,
+    path: str,
     label: str | bool | None,
     is_text: bool,
 ) -> LabelTable:
-    """The table whose ``columns`` lose those of paths and labels; ``path`` and ``label`` choose
-    them as in ``parse_labels``.
+    """The table whose ``columns`` lose those of paths and labels: ``path``, and the one that
+    ``label`` chooses as in ``parse_labels``.
     """
-    path_column = _column([*columns], path, PATHS, "paths", may_lack_header=is_text)
+    path_column = _column([*columns], path, (), "paths")
     label_column = _find_label_column([*columns], label)
     paths = columns.pop(path_column)
     for cell, line in zip(paths, lines, strict=True):
