@@ -623,10 +623,12 @@ FOLDERS: dict[str, Made] = {
         {**images("0.png"), **labelled("l.csv", STEMS)}, "no line names 0."
     ),
     "no endings, a list of classes": refused(
-        labelled("l.csv", "0,cat\n1,dog\n", names=FLAT[:2]), "names none of them"
+        labelled("l.csv", "0,cat\n1,dog\n", names=FLAT[:2]), "init finds no labels there"
     ),
     "with labels, none": refused(
-        images(*FLAT), "data holds no file that names its images", structure="with-labels"
+        images(*FLAT),
+        "data holds no file that names at least half of its images",
+        structure="with-labels",
     ),
     "ambiguous names": refused(
         {**images(*NESTED), "l.csv": CSV.encode()}, "line 2: 0.jpg may be x/0.jpg or y/0.jpg"
@@ -651,11 +653,11 @@ FOLDERS: dict[str, Made] = {
         labelled("l.json", json.dumps(LETTERS)), "l.json names 6 of 6 images", train=LETTERS
     ),
     "a JSON that names all": refused(
-        labelled("l.json", json.dumps({"a": {"b": FLAT}})), "names at least half of"
+        labelled("l.json", json.dumps({"a": {"b": FLAT}})), "has the names of at least half"
     ),
     "labels in a file of another ending": refused(
         labelled("labels.dat", rows("{n} {l}")),
-        "labels.dat names at least half of the images",
+        "labels.dat has the names of at least half of the images",
         "--as unlabelled",
     ),
     "a page that shows the images of class folders": taken(
@@ -840,7 +842,7 @@ FOLDERS: dict[str, Made] = {
         {"a.parquet": parquet("1.jpg", column="")}, "a.parquet holds no images"
     ),
     "images outside of tars": refused(
-        {**images(*CATS), "more.tar": TARS["n00000001.tar"]}, "1 tars that would not be"
+        {**images(*CATS), "more.tar": TARS["n00000001.tar"]}, "1 tar that would not be"
     ),
     "a zip beside images": refused({**images(*CATS), "more.zip": b"PK\3\4"}, "more.zip", "unpack"),
     # arrays

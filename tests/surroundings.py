@@ -447,7 +447,12 @@ def authorities_are_not_there(place: Place) -> None:
 _UNTRUSTED = ("can't prove its identity", "certificate")
 TABLE += [
     Surroundings("certificate_is_good", RIGHT, (), _by("good")),
-    Surroundings("certificate_is_its_own", 5, (*_UNTRUSTED, "REQUESTS_CA_BUNDLE"), _by("own")),
+    Surroundings(
+        "certificate_is_its_own",
+        5,
+        (*_UNTRUSTED, "this machine's clock, and the file in REQUESTS_CA_BUNDLE"),
+        _by("own"),
+    ),
     Surroundings("certificate_has_expired", 5, (*_UNTRUSTED, "clock"), _by("old")),
     Surroundings("certificate_is_of_another", 5, (*_UNTRUSTED, "address"), _by("wrong")),
 ]

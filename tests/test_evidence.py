@@ -138,7 +138,7 @@ TAKEN: dict[str, Made] = {
     ),
     # one-hot columns
     "one-hot columns": taken(
-        labelled("l.csv", HOT), "the columns b,a gives 2 classes", "b 1, a 2", train=LETTERS
+        labelled("l.csv", HOT), "the columns b, a give 2 classes", "b 1, a 2", train=LETTERS
     ),
     "one-hot columns of true and false": taken(
         labelled("l.csv", HOT.replace(",1", ",True").replace(",0", ",False")), train=LETTERS
@@ -478,19 +478,30 @@ def test_a_file_that_numbers_the_classes_gives_their_order(tmp_path: Path) -> No
         {"wnids.txt": b"dog\ncat\n"},
         {"classes.txt": b"dog\ncat\nape\nbee\ncow\n"},
         {"classes.txt": b"dog\ncat\n", "labels.txt": b"cat\nape\ndog\n"},
+        {"classes.txt": b"ant\nape\nbee\ncat\ncow\ndog\n"},
     ],
-    ids=["no file of numbers", "mostly other classes", "two orders"],
+    ids=["no file of numbers", "mostly other classes", "two orders", "the same order"],
 )
 def test_an_order_that_is_not_sure_is_named(tmp_path: Path, files: dict[str, bytes]) -> None:
     """The classes stay in the order of their names, and init says which file has another one."""
     Made({**images(*CATS), **files}).save(tmp_path / "data")
     summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
     assert "classes: [cat, dog]" in summary.text
-    for name in files:
-        assert any(
-            note.startswith(f"{name} has another order of the classes, not used: ")
-            for note in summary.evidence
-        )
+    for name, content in files.items():
+        difference = "another order of the classes"
+        if content.index(b"cat") < content.index(b"dog"):
+            difference = "other classes too"
+        start = f"{name} has {difference}, not used: "
+        assert any(note.startswith(start) for note in summary.evidence)
+
+
+def test_a_file_with_the_same_order_is_no_other_one(tmp_path: Path) -> None:
+    """Of two files, only the one with another order is named."""
+    files = {"classes.txt": b"cat\ndog\n", "labels.names": b"dog\ncat\n"}
+    Made({**images(*CATS), **files}).save(tmp_path / "data")
+    summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+    orders = [note for note in summary.evidence if "not used" in note]
+    assert orders == ["labels.names has another order of the classes, not used: dog, cat"]
 
 
 def test_many_classes_have_a_file_of_their_own(tmp_path: Path) -> None:
@@ -854,7 +865,7 @@ def test_each_value_of_a_column_of_splits_needs_a_split(tmp_path: Path) -> None:
     Made(labelled("l.csv", f"file,label,part\n{lines}")).save(tmp_path / "data")
     refused = prep_here("init", "data", "--split", "train=x", "--split", "test=y", cwd=tmp_path)
     assert refused.returncode == 2
-    assert "l.csv has z in its column part, and no --split for it" in refused.stderr
+    assert "l.csv has z in its column part, without a --split" in refused.stderr
     command_here(*shlex.split(refused.stderr.rpartition("imagenet-prep ")[2]), cwd=tmp_path)
     made = load(tmp_path / "data.yaml", None, ENGINE)
     assert {split.name: sorted(split.catalog.names) for split in made.splits} == {

@@ -245,6 +245,14 @@ def test_redirect_refused(location):
         redirect_target(f"https://a.org/f?key={CANARY}", f"https://a.org/f?key={CANARY}", location)
 
 
+def test_redirects_without_end_are_counted(server, elsewhere):
+    """The last one that was received is refused: its number and its server are told."""
+    server.faults = Faults(redirect=server.url + "{path}", redirect_status=302)
+    with told(NetworkError, 5, f"from 127.0.0.1:{server.server_port}", "redirect number 10 in"):
+        Session(server.url, 1).get(server.url + "a.tar")
+    assert len(server.seen) == 10
+
+
 def test_redirect_target():
     """What a server adds is kept, what was ours is dropped abroad,
     and credentials in a URL are dropped anywhere.
@@ -359,6 +367,77 @@ def test_no_way_in(server, tmp_path, form, words):
     )
     with told(AccessError, 6, *words):
         enter(server, ADA if form else None, None if form else jar)
+
+
+class _ShowsTerms(FaultHandler):
+    """Sends a page without a form to everybody who signed in."""
+
+    def answer(self) -> None:
+        """The page, if the password came; it may be refused in such a page, too."""
+        if "Authorization" in self.headers:
+            self._send_page("text/html", b"<html>Accept the terms first.</html>")
+        else:
+            super().answer()
+
+
+def test_a_page_after_signing_in_does_not_blame_the_credentials(closed):
+    """It may ask to accept terms: only the page is a fact."""
+    closed.RequestHandlerClass = _ShowsTerms
+    with pytest.raises(AccessError) as caught:
+        enter(closed)
+    assert_told(caught.value, 6, "sent a web page in place of a.tar, signed in as 'ada'")
+    assert_told(caught.value, 6, "it may ask to accept terms, or refuse the password", "--cookies")
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_an_account_that_was_not_sent_is_not_refused(server, monkeypatch, status):
+    """A refusal that does not say how to sign in is no word about the account."""
+    monkeypatch.setenv("IMAGENET_USERNAME", "ada")
+    monkeypatch.setenv("IMAGENET_ACCESS_KEY", "one")
+    server.faults = Faults(statuses=[(status, {})] * 9)
+    with told(AccessError, 6, f"HTTP status {status}", "your account was not sent", "--cookies"):
+        enter(server)
+    assert not any("Authorization" in seen.headers for seen in server.seen)
+
+
+def test_without_credentials_of_the_call_the_environment_is_not_denied(closed, monkeypatch):
+    """A call from Python gives none, though the variables are set: they are not called missing."""
+    monkeypatch.setenv("IMAGENET_USERNAME", "ada")
+    monkeypatch.setenv("IMAGENET_ACCESS_KEY", "one")
+    with told(AccessError, 6, "requires you to sign in", "no credentials were given"):
+        enter(closed, None)
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [(b"", "refused access to a.tar"), (b"<html>Busy</html>", "sent a web page in place of")],
+)
+def test_a_refusal_is_not_always_about_signing_in(server, page, words):
+    """A status 403 or a page without a form may have another cause: a login is one of several."""
+    if page:
+        server.faults = Faults(page=("text/html", page))
+    else:
+        server.faults = Faults(statuses=[(403, {})] * 9)
+    with told(AccessError, 6, words, "it may require you to sign in, and found no credentials"):
+        enter(server, None)
+
+
+def test_a_cookie_of_the_server_is_none_of_the_file(server, tmp_path):
+    """A site that sets a cookie of its own did not refuse those of the file, which are another's."""
+    jar = tmp_path / "cookies.txt"
+    jar.write_text(f"image-net.org\tFALSE\t/\tFALSE\t0\tsession\t{CANARY}\n")
+    server.faults = Faults(
+        statuses=[(302, {"Location": "/b.tar", "Set-Cookie": "visit=1; Path=/"}), (401, {})]
+    )
+    with told(AccessError, 6, "cookies.txt holds no cookie for", "cookies for image-net.org"):
+        enter(server, None, jar)
+    assert server.seen[-1].headers["Cookie"] == "visit=1"
+
+
+def test_cookies_in_a_folder(server, tmp_path):
+    """The system's reason is told: to export the cookies again would not help."""
+    with told(UsageError, 2, "can't be read", "found a folder"):
+        enter(server, None, tmp_path)
 
 
 @pytest.mark.parametrize("content", [None, CANARY, "\udcff\udcfe\0"])

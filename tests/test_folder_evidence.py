@@ -583,7 +583,7 @@ def test_split_takes_lists_of_any_name(tmp_path: Path) -> None:
             ["train=none", "test=two"],
             "no folder, no list and no value none for --split train\nexpected one of one, two",
         ),
-        (["train=one", "test=l.txt"], "train is one of folders, test is one of list files"),
+        (["train=one", "test=l.txt"], "train is a folder, test is a list file"),
     ],
 )
 def test_a_split_that_is_nothing_is_refused(tmp_path: Path, splits: list[str], said: str) -> None:
@@ -707,7 +707,7 @@ CUB_AT_FAULT = {
     "a line of no image": (
         "images.txt",
         "5 001.Albatross/none.jpg\n",
-        "1 image that are not there",
+        "1 image that is not there",
     ),
     "an image of no split": ("train_test_split.txt", "", "has no 0 or 1 for 4 images"),
     "other classes": (

@@ -223,7 +223,9 @@ def https_to_an_http_port(place: Place) -> None:
     place.url = place.server.url.replace("http", "https")
 
 
-@failure("lasting", 1, 5, "offers no version of TLS that is still safe", "ask its administrator")
+@failure(
+    "lasting", 1, 5, "offers no version of TLS that this machine accepts", "ask its administrator"
+)
 def old_tls_only(place: Place) -> None:
     """TLS 1.0, and nothing newer."""
 

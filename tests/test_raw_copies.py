@@ -715,6 +715,21 @@ def test_a_folder_without_images_is_refused(tmp_path: Path) -> None:
             cli.main(words, standalone_mode=False)
 
 
+def test_shards_beside_the_images_are_not_called_checked(tmp_path: Path) -> None:
+    """verify of a recipe's images says that the shards in DATA_DIR were not read,
+    and how to verify them; without shards it says nothing of them.
+    """
+    make_flowers(tmp_path / "flowers", 3)
+    command("init", "flowers", cwd=tmp_path)
+    (tmp_path / "made").mkdir()
+    words = ("verify", "made", "--config", "flowers.yaml")
+    assert "shard" not in command(*words, cwd=tmp_path).stdout
+    command("convert", "made", "--config", "flowers.yaml", cwd=tmp_path)
+    printed = " ".join(command(*words, cwd=tmp_path).stdout.split())
+    assert "note: only images were checked, and not the 1 shard in made; " in printed
+    assert "to verify shards: imagenet-prep verify made" in printed
+
+
 def test_a_copy_that_was_consumed_is_one_problem_a_split(whole: MadeSet, tmp_path: Path) -> None:
     """Images that are in the shards alone are not compared class by class,
     and nothing calls them damaged.

@@ -26,6 +26,7 @@ from imagenet_prep.engines.worker_faults import fault
 from imagenet_prep.errors import InputError, SpaceError, WriteError
 from imagenet_prep.fetch.session import Session
 from imagenet_prep.fetch.transfer import Manner, fetch
+from imagenet_prep.storage.files import read_plain
 from imagenet_prep.storage.refusals import as_error
 
 GONE = (
@@ -82,6 +83,14 @@ def test_every_refusal_that_names_a_file_is_three_lines(name: str, kind: type[Pr
         assert len(str(error).splitlines()) == 3
         if kind is not SpaceError:
             assert error.detail == os.strerror(getattr(errno, name))
+
+
+def test_a_file_in_place_of_a_folder_is_named(tmp_path: Path) -> None:
+    """Not only the path below it, which the user may never have written."""
+    (tmp_path / "a").touch()
+    with pytest.raises(InputError, match="can't be read") as caught:
+        read_plain(tmp_path / "a" / "b" / "c.json")
+    assert f"expected a folder, but {tmp_path / 'a'} is a file" in caught.value.hint
 
 
 def test_a_quota_is_not_called_space(tmp_path: Path) -> None:

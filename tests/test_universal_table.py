@@ -720,10 +720,13 @@ def test_split_takes_values_of_the_column(tmp_path: Path, data: str) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (VALUES.replace(",split", ",other"), "no row names a split"),
+        (
+            VALUES.replace(",split", ",other"),
+            "no value one for --split train\nexpected a column of splits",
+        ),
         (
             VALUES.replace("two", "three"),
-            "the split 'three'\nexpected one of one, two, as `splits` has them",
+            "no value two for --split test\nexpected one or three\nwithout --split: ",
         ),
     ],
 )

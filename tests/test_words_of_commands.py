@@ -42,11 +42,11 @@ def places(tmp_path: Path) -> Path:
         ("none/x.json", "the folder {}/none does not exist"),
         ("file/x.json", "{}/file is a file, not a folder"),
         ("link/x.json", "{}/link is a broken link, not a folder"),
-        ("pipe/x.json", "{}/pipe is no plain file, not a folder"),
+        ("pipe/x.json", "{}/pipe is a pipe, a socket or a device, not a folder"),
         ("file", "it exists and holds something else; expected a new file"),
         ("empty", "it exists and is empty; expected a new file"),
         ("link", "it is a broken link; expected a new file"),
-        ("pipe", "it is no plain file; expected a new file"),
+        ("pipe", "it is a pipe, a socket or a device; expected a new file"),
         (
             "set/imagenet-prep/manifest.json",
             "it belongs to a set of shards; expected a new file",

@@ -96,12 +96,24 @@ def run_demo(
 def _refuse_other(layout: Layout, numbers: Mapping[str, int]) -> None:
     """Raise UsageError if the folder holds anything except a demo with the same numbers."""
     folder, demo = layout.data_dir, load_json(layout.demo_path)
+    if not _are_numbers(demo) and layout.demo_path.exists():
+        expected = "expected the numbers of classes and images of a demo"
+        raise UsageError(f"{layout.demo_path} is damaged", expected, _OTHER)
     if demo is None and folder.is_dir() and any(folder.iterdir()):
         expected = "expected a new or empty folder, or an earlier demo"
         raise UsageError(f"{folder} holds other files", expected, _OTHER)
     if isinstance(demo, dict) and demo != numbers and layout.raw_dir.exists():
-        size = f"{demo.get('classes')} classes of {demo.get('per_class')} images"
-        raise UsageError(f"{folder} holds a demo of {size}", "expected the same numbers", _OTHER)
+        classes, per_class = demo["classes"], demo["per_class"]
+        problem = f"{folder} holds a demo of {classes} classes of {per_class} images"
+        expected = f"expected --classes {classes} --per-class {per_class}"
+        raise UsageError(problem, expected, _OTHER)
+
+
+def _are_numbers(demo: object) -> bool:
+    """Whether a value is what a demo saves: its numbers of classes and images."""
+    if not isinstance(demo, dict) or demo.keys() != {"classes", "per_class"}:
+        return False
+    return all(isinstance(number, int) for number in demo.values())
 
 
 # the server of the archives -----------------------------------------------------------------------

@@ -50,7 +50,7 @@ _NO_TLS, _PORT = (
     "network what answers in its place",
 )
 _OLD, _NEWER = (
-    "offers no version of TLS that is still safe",
+    "offers no version of TLS that this machine accepts",
     "ask its administrator for TLS 1.2 or newer",
 )
 _ASKS, _CLIENT = (
@@ -144,14 +144,20 @@ def _raise_unreached(
 
 
 def _untrusted(name: str) -> NetworkError:
+    variable = _authorities_variable()
+    own = f"and the file in {variable}"
+    if not variable:
+        own = "or name the file of your own certificate authority in REQUESTS_CA_BUNDLE"
     return NetworkError(
         f"{name} can't prove its identity",
         "its TLS certificate could not be verified",
-        (
-            "check the address and this machine's clock; set REQUESTS_CA_BUNDLE for your own "
-            "certificate authority"
-        ),
+        f"check the address, this machine's clock, {own}",
     )
+
+
+def _authorities_variable() -> str:
+    """The variable that names a file of CA certificates; "" if none is set."""
+    return next(filter(os.environ.get, AUTHORITIES), "")
 
 
 def _refused_tls(nested: list[BaseException], name: str) -> NetworkError | None:
@@ -220,7 +226,7 @@ def _refuse_authorities(error: Exception, nested: list[BaseException]) -> None:
     """Raise UsageError if the environment names a file of certificates that can't be opened,
     or holds none.
     """
-    variable = next((name for name in AUTHORITIES if os.environ.get(name)), "")
+    variable = _authorities_variable()
     if not variable:
         return
     path = Path(os.environ[variable])

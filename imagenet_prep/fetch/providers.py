@@ -31,6 +31,8 @@ from imagenet_prep.text import either, listed, number_of
 
 _LONGEST_JSON = 1 << 25
 _NO_LOGIN = -1
+_PAGE = ("", "look at the site with a browser, and run the same command again later")
+"""The reply to a web page in place of a file."""
 
 
 class Offer(Struct, frozen=True):
@@ -144,7 +146,7 @@ class KaggleSite(Site, frozen=True):
             ),
         ),
         403: (
-            "got HTTP status 403, as an account does that has not accepted the rules",
+            "got HTTP status 403: this account may not have accepted the rules",
             (
                 f"sign in as the token's user, accept the rules at {RULES_URL}, "
                 "and run the same command again"
@@ -154,7 +156,7 @@ class KaggleSite(Site, frozen=True):
             "",
             f"create a new token at {KAGGLE_TOKEN_URL}, and set KAGGLE_API_TOKEN",
         ),  # 401: an unknown user
-        200: ("", "look at the site with a browser, and run the same command again later"),
+        200: _PAGE,
     }
 
     @staticmethod
@@ -223,6 +225,7 @@ class HuggingFaceSite(Site, frozen=True):
             f"request access at {ACCESS_URL}, with the account of the token in {{where}}, "
             f"or create a new token at {_HUB_TOKEN_URL}",
         ),
+        200: _PAGE,
     }
 
     def files(

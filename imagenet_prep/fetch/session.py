@@ -217,7 +217,7 @@ class Session:
         fields: Mapping[str, str] | None = None,
     ) -> requests.Response:
         """The answer to a request, redirects followed."""
-        current = url
+        current = source = url
         for _ in range(_MAX_REDIRECTS):
             response = self._request(method, current, headers, fields)
             if not _is_redirect(response):
@@ -229,8 +229,8 @@ class Session:
             if fields is not None and response.status_code in (307, 308):
                 raise _refused(current, "it would send the sign-in form to another address")
             method, fields = "GET", None
-            current = redirect_target(url, current, response.headers["Location"])
-        raise _refused(current, f"it is redirect number {_MAX_REDIRECTS + 1} in a row")
+            source, current = current, redirect_target(url, current, response.headers["Location"])
+        raise _refused(source, f"it is redirect number {_MAX_REDIRECTS} in a row")
 
     def _request(
         self,

@@ -151,7 +151,7 @@ def _open(
 
 def _note_restart(progress: Progress, remote: Remote, reason: str, size: int) -> None:
     """Report why bytes are thrown away, while they still exist."""
-    cost = f"; {size:,} bytes already received are thrown away" if size else ""
+    cost = f"; what was already received is thrown away: {number_of(size, 'byte')}" if size else ""
     progress.note(f"{name_of(remote.url)}: starting over: {reason}{cost}")
 
 

@@ -134,10 +134,16 @@ def order_of_file(dataset: RecipeDataset, inspection: Inspection) -> tuple[str, 
     is_sure = _NUMBERED.search(base_name(name).lower()) is not None
     if is_sure and len(orders) == 1 and len(ordered_names) <= 2 * len(names):
         return f"classes: {flow_list(ordered_names)}", [f"{name} numbers the classes"]
-    return "", [
-        f"{file_name} has another order of the classes, not used: {listed(order)}"
-        for order, file_name in orders.items()
-    ]
+    notes: list[str] = []
+    for order, file_name in orders.items():
+        known_names = tuple(class_name for class_name in order if class_name in names)
+        if order == names:
+            continue
+        difference = "another order of the classes"
+        if known_names == names:
+            difference = "other classes too"
+        notes.append(f"{file_name} has {difference}, not used: {listed(order)}")
+    return "", notes
 
 
 _NUMBERED = re.compile(r"class|label|categor|idx|index|\.names$|\.json$|\.pbtxt$")

@@ -18,9 +18,15 @@ DATA = (
 )
 """Endings of files that may hold labels or annotations."""
 
+ARCHIVES = (
+    *(".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".gz", ".bz2", ".xz", ".zst", ".zip"),
+    *(".7z", ".rar"),
+)
+"""Endings of files that can be unpacked."""
+
 PACKED = (
-    *(".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".gz", ".bz2", ".xz", ".zst", ".zip", ".7z"),
-    *(".rar", ".parquet", ".arrow", ".feather", ".tfrecord", ".tfrecords", ".lmdb", ".mdb", ".rec"),
+    *(ending for ending in ARCHIVES if ending != ".tar"),
+    *(".parquet", ".arrow", ".feather", ".tfrecord", ".tfrecords", ".lmdb", ".mdb", ".rec"),
     ".beton",
 )
 """Endings of files that may hold images, and that no structure reads."""

@@ -12,7 +12,6 @@ from pathlib import Path
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.images import ENDINGS as FORMATS
 from imagenet_prep.init.annotation_search import find_annotations
 from imagenet_prep.init.file_endings import DATA, LARGEST_TEXT, MOST_READ, PACKED, ending_of
 from imagenet_prep.init.init_options import InitOptions
@@ -21,22 +20,20 @@ from imagenet_prep.init.label_tables import LabelsFile, LabelsRefusal
 from imagenet_prep.init.labels_search import last_names, mentions_half
 from imagenet_prep.init.table_forms import Sought
 from imagenet_prep.init.table_search import is_text, judge_tables, label_alike, take_hidden
+from imagenet_prep.init.unfit_files import strange_among, unreadable, wrong_formats
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.columns import Content, has_ending_of, is_other_image
 from imagenet_prep.recipes.file_kinds import fits, kinds_by_content
-from imagenet_prep.recipes.path_parts import counted, has_ending
+from imagenet_prep.recipes.path_parts import has_ending
 from imagenet_prep.recipes.source_kinds import kinds_with_samples
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.folders import list_folder
 from imagenet_prep.sources.names import below
 from imagenet_prep.sources.remarks import Remarks, missing_shards
 from imagenet_prep.sources.tars import is_zip, list_tars
-from imagenet_prep.text import listed
 
 _LOCK = "lock.mdb"
 """A file that LMDB writes next to a database; it has no data."""
-
-_OTHER_CONTENT: dict[Content, Content] = {"image": "array", "pixels": "array", "array": "image"}
 
 
 class Inspection(Struct, frozen=True):
@@ -127,7 +124,8 @@ def inspect_folder(folder: Path, engine: Engine, options: InitOptions | None = N
     names = list(listing.names)
     images = _find_images(folder, names, engine)
     items = images.items or images.members
-    sought = Sought(folder, items, last_names(items), options)
+    is_packed = not images.items
+    sought = Sought(folder, items, last_names(items), options, is_packed=is_packed)
     sizes = _sizes_of_others(sought, listing, remarks, images)
     judged = _judge_texts(sought, sizes, images)
     tables_inside = [name for name in judged if not name.startswith("../")]
@@ -321,51 +319,9 @@ def _faults_of_images(folder: Path, names: Sequence[str], images: _Images) -> li
     faults = missing_shards([*tars, *images.holders])
     faults += wrong_formats(folder, names, images.content)
     if images.unfit:
-        unreadable = [f"{name} ({kind})" for name, kind in images.unfit.items()]
-        faults.append(_unreadable(folder, unreadable))
+        unreadable_images = [f"{name} ({kind})" for name, kind in images.unfit.items()]
+        faults.append(unreadable(folder, unreadable_images, images.content))
     return faults
-
-
-def wrong_formats(place: object, names: Iterable[str], content: Content | None) -> list[InputError]:
-    """The faults of images whose formats can't be read."""
-    if content is None:
-        return []
-    odd_names = [name for name in names if is_other_image(content, name)]
-    if not odd_names:
-        return []
-    problem = f"{place} holds images that can't be read: {counted(odd_names)}: {listed(odd_names)}"
-    hint = "convert them to PNG or JPEG, or move them away"
-    return [InputError(problem, f"expected {', '.join(FORMATS)}", hint)]
-
-
-def _unreadable(folder: Path, images: Sequence[str]) -> InputError:
-    """The fault of images that can't be read as the others are."""
-    names = f"{listed(images)} ({len(images):,} in all)"
-    problem = f"{folder} holds images that can't be read with the others: {names}"
-    expected = f"expected {', '.join(FORMATS)}, or arrays alone"
-    return InputError(problem, expected, "convert them, or move them away")
-
-
-def strange_among(names: Iterable[str], content: Content | None) -> list[str]:
-    """The arrays among images, or the images among arrays."""
-    if content is None:
-        return []
-    other_content = _OTHER_CONTENT[content]
-    names_of_other = [name for name in names if has_ending_of(other_content, name)]
-    return [name for name in names_of_other if not has_ending_of(content, name)]
-
-
-def strange(place: object, names: Sequence[str], content: Content | None, fit: int) -> InputError:
-    """The fault of arrays among images, or of images among arrays; ``fit`` is the number of the
-    others.
-    """
-    noun = "arrays" if content == "array" else "images"
-    hint = (
-        "move one kind to another folder; or write a recipe that names one: source: {files: "
-        "'FOLDER/**/*.jpg'}"
-    )
-    problem = f"{place} holds {counted(names)} next to {fit:,} {noun}: {listed(names)}"
-    return InputError(problem, "expected images or arrays: records hold one of them", hint)
 
 
 def _others(

@@ -13,10 +13,11 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError
 from imagenet_prep.init.label_tables import LabelsFile
 from imagenet_prep.init.table_forms import class_values
+from imagenet_prep.recipes.columns import has_ending_of
 from imagenet_prep.recipes.joined_tables import family_of, join_tables, split_in
 from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.recipes.splits import place_of_split
-from imagenet_prep.text import number_of
+from imagenet_prep.text import listed, number_of
 
 SKIPS = ("unlabelled", "missing")
 """The keys of a recipe's `labels` that skip images or lines."""
@@ -92,8 +93,8 @@ def _join(folder: Path, parts: Sequence[_Part], items: Sequence[str]) -> LabelsF
         files.setdefault(split, []).append(file.name)
     table = join_tables(tables)
     _, first_file = parts_in_order[0]
-    path_of_first = place_of_table(folder, first_file.name)
-    losses, skips = find_losses(path_of_first, table, rows, items)
+    paths = listed([str(path) for _, _, path in tables])
+    losses, skips = find_losses(paths, table, rows, items)
     labels = class_values(table)
     if not {str(label) for label in labels or ()} <= class_names.keys():
         class_names = {}
@@ -119,16 +120,18 @@ def _place_of_part(part: _Part) -> tuple[tuple[int, str], str]:
 
 
 def find_losses(
-    path: Path, table: LabelTable, rows: Sequence[int], items: Sequence[str]
+    place: object, table: LabelTable, rows: Sequence[int], items: Sequence[str]
 ) -> tuple[list[InputError], dict[str, str]]:
     """The images without a line, the lines without an image or a label;
     and the keys of a recipe that skip them.
+
+    ``place`` is the table for messages, or are those that were joined.
     """
     skips: dict[str, str] = {}
-    losses = _unnamed_images(path, rows, items)
+    losses = _unnamed_images(place, table, rows, items)
     if losses:
         skips["unlabelled"] = "skip"
-    missing = _missing_files(path, table, rows)
+    missing = _missing_files(place, table, rows)
     if missing:
         losses += missing
         skips["missing"] = "ignore"
@@ -138,43 +141,49 @@ def find_losses(
         if row >= 0 and label is None:
             empty.append(line)
     if empty:
-        losses.append(_lacking_lines(path, table, empty, "label"))
+        losses.append(_lacking_lines(place, table, empty, "label"))
         skips["unlabelled"] = "skip"
     divided = zip(table.splits or (), table.lines, strict=False)
     undivided = [line for split, line in divided if split is None]
     if undivided:
-        losses.append(_lacking_lines(path, table, undivided, "split"))
+        losses.append(_lacking_lines(place, table, undivided, "split"))
     return losses, skips
 
 
-def _unnamed_images(path: Path, rows: Sequence[int], items: Sequence[str]) -> list[InputError]:
+def _unnamed_images(
+    place: object, table: LabelTable, rows: Sequence[int], items: Sequence[str]
+) -> list[InputError]:
     """The fault of images that no line names."""
     named_rows = set(rows) - {-1}
     unnamed = [name for row, name in enumerate(items) if row not in named_rows]
     if not unnamed:
         return []
-    counts = f"{len(named_rows):,} of {len(items):,} images"
-    problem = f"{path} labels {counts}; no line names {unnamed[0]}"
-    return [InputError(problem, "every image needs a line")]
+    noun = "array" if has_ending_of("array", items[0]) else "image"
+    counts = f"{len(named_rows):,} of {len(items):,} {noun}s"
+    verb = "label" if table.sections else "labels"
+    problem = f"{place} {verb} {counts}; no line names {unnamed[0]}"
+    return [InputError(problem, f"every {noun} needs a line")]
 
 
-def _missing_files(path: Path, table: LabelTable, rows: Sequence[int]) -> list[InputError]:
+def _missing_files(place: object, table: LabelTable, rows: Sequence[int]) -> list[InputError]:
     """The fault of lines whose file is not there."""
     missing = [number for number, row in enumerate(rows) if row < 0]
     if not missing:
         return []
     count = number_of(len(missing), "file that is", "files that are")
     first_number = missing[0]
-    place = _place_of_line(table, table.lines[first_number])
-    problem = f"{path} labels {count} not there: {place} names {table.paths[first_number]}"
+    line = _place_of_line(table, table.lines[first_number])
+    verb = "label" if table.sections else "labels"
+    problem = f"{place} {verb} {count} not there: {line} names {table.paths[first_number]}"
     return [InputError(problem, "every line needs an existing file")]
 
 
-def _lacking_lines(path: Path, table: LabelTable, lines: Sequence[int], noun: str) -> InputError:
+def _lacking_lines(place: object, table: LabelTable, lines: Sequence[int], noun: str) -> InputError:
     """The fault of lines without a label, or without a split."""
     count = number_of(len(lines), "line")
-    place = _place_of_line(table, lines[0])
-    problem = f"{path} has {count} without a {noun}: {place}"
+    first_line = _place_of_line(table, lines[0])
+    verb = "have" if table.sections else "has"
+    problem = f"{place} {verb} {count} without a {noun}: {first_line}"
     return InputError(problem, f"every line needs a {noun}")
 
 

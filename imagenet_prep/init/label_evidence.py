@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from imagenet_prep.errors import InputError
 from imagenet_prep.hints import Hint
 from imagenet_prep.init.folder_shapes import Shape
@@ -14,9 +16,10 @@ from imagenet_prep.init.label_columns import class_candidates
 from imagenet_prep.init.label_tables import LabelsFile
 from imagenet_prep.init.labels_search import is_in_test
 from imagenet_prep.init.proposal import CERTAIN, LIKELY, POSSIBLE
+from imagenet_prep.init.table_forms import class_values
 from imagenet_prep.recipes.folder_words import split_name
 from imagenet_prep.recipes.labels_file import LABELS
-from imagenet_prep.recipes.path_parts import has_ending
+from imagenet_prep.recipes.path_parts import base_name, has_ending, suffix_of
 from imagenet_prep.text import listed, number_of
 
 
@@ -25,11 +28,14 @@ def evidence_of(inspection: Inspection, table: LabelsFile) -> str:
     column = f" in its column `{table.column}`" if table.column else ""
     total = len(inspection.items or inspection.members)
     counts = f"{len(table.named_rows):,} of {total:,} {inspection.noun}s"
-    evidence = f"{table.place} names {counts}{column}"
+    verb = "names" if len(table.places) == 1 else "name"
+    evidence = f"{table.place} {verb} {counts}{column}"
     if table.label and table.label.lower() not in LABELS:
-        noun = "the columns" if "," in table.label else "the column"
         classes = number_of(table.classes, "class", "classes")
-        evidence += f"; {noun} {table.label} gives {classes}"
+        columns = f"the column {table.label} gives"
+        if "one_hot" in table.options:
+            columns = f"the columns {listed(table.options['one_hot'])} give"
+        evidence += f"; {columns} {classes}"
     return evidence
 
 
@@ -40,9 +46,11 @@ def remarks_on(inspection: Inspection, table: LabelsFile, items: Sequence[str]) 
     if line is not None:
         path = table.table.paths[line]
         name = items[table.rows[line]]
-        ending = name.rpartition(".")[2].lower()
+        ending = suffix_of(name)
         if not has_ending(path, ending):
-            remarks.append(f"its names have no ending: {path} is {name}")
+            is_cut = base_name(name).lower().startswith(f"{base_name(path).lower()}.")
+            endings = "no ending" if is_cut else "another ending"
+            remarks.append(f"its names have {endings}: {path} is {name}")
     if table.table.splits is not None:
         reason = f"by its column `{table.options.get('split')}`"
         if table.files:
@@ -50,10 +58,22 @@ def remarks_on(inspection: Inspection, table: LabelsFile, items: Sequence[str]) 
         remarks.append(f"splits: {listed(_splits_of(table))}, {reason}")
     columns = list(table.table.columns)
     if columns and not table.has_labels and not table.candidates:
-        command = inspection.command(label=columns[0])
-        no_class = f"no class: no column ({listed(columns)}) looks like classes"
-        remarks.append(Hint(f"{no_class}; one can be made them: ", command))
+        remarks.append(_remark_on_columns(inspection, table))
     return remarks
+
+
+def _remark_on_columns(inspection: Inspection, table: LabelsFile) -> str:
+    """The note that no column looks like classes; and the command that takes the first column
+    whose values can be.
+    """
+    columns = table.table.columns
+    no_class = f"no class: no column ({listed(columns)}) looks like classes"
+    for name, cells in columns.items():
+        as_labels = replace(table.table, labels=list(cells))
+        if class_values(as_labels) is not None:
+            command = inspection.command(label=name)
+            return Hint(f"{no_class}; to take {name} for the class: ", command)
+    return no_class
 
 
 def _splits_of(table: LabelsFile) -> list[str]:
@@ -79,7 +99,7 @@ def _splits_of(table: LabelsFile) -> list[str]:
 def losses_of(
     inspection: Inspection, table: LabelsFile, items: Sequence[str]
 ) -> tuple[list[InputError], list[str]]:
-    """The losses of a table; but images for a test, which have no label anywhere, are but noted."""
+    """The losses of a table; images for a test, which have no label anywhere, are a note."""
     losses = list(table.losses)
     labelled_rows = table.label_by_row().keys() if table.has_labels else set(table.rows)
     unlabelled = [name for row, name in enumerate(items) if row not in labelled_rows]

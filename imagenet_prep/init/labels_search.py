@@ -59,7 +59,10 @@ def judge_labels(
     except LabelsFault as fault:
         if not _is_about_images(sought, path, name, content):
             return None
-        error = _wrong_line(sought, name, fault, several)
+        has_names_alone = _has_names_alone(content)
+        if has_names_alone and name.startswith("../"):
+            return None  # a list of another folder's split, for example
+        error = _names_alone(path) if has_names_alone else _wrong_line(sought, name, fault, several)
         return LabelsRefusal(name, error, True)
     if table is None or (form_of(name) == "json" and table.labels is None):
         return None  # a document of another sort
@@ -76,6 +79,23 @@ def _is_about_images(sought: Sought, path: Path, name: str, content: bytes) -> b
     return mentions_half(path, sought.known_names)
 
 
+_BETWEEN = (b" ", b"\t", b",", b";", b":", b"|")
+"""The signs between a name and its label."""
+
+
+def _has_names_alone(content: bytes) -> bool:
+    """Whether no line has anything after a name."""
+    lines = content.splitlines()
+    return not any(sign in line.strip() for line in lines for sign in _BETWEEN)
+
+
+def _names_alone(path: Path) -> InputError:
+    """The error for a list of images without labels that divides no images either."""
+    problem = f"{path} has names of images, and no labels"
+    expected = "expected a file and its label in each line"
+    return InputError(problem, expected, f"add the labels, or move {path} away")
+
+
 def _wrong_line(sought: Sought, name: str, fault: LabelsFault, several: str) -> InputError:
     """The error for a line that can't be understood;
     and the command, if the lines give images several labels.
@@ -84,10 +104,12 @@ def _wrong_line(sought: Sought, name: str, fault: LabelsFault, several: str) -> 
     problem = f"{path}, line {fault.line}: {fault.reason}"
     expected = "expected a file and its label"
     hint = f"correct that line and run init again; or move {path} away"
-    table = None if several else judge_labels(sought, name, LINES)
+    table = None
+    if not several and not sought.is_packed:
+        table = judge_labels(sought, name, LINES)
     if not isinstance(table, LabelsFile) or not table.has_labels or table.losses:
         return InputError(problem, expected, hint)
-    hint += "; or, if an image has several labels, run the command below"
+    hint += "; or, if an image has several labels, run the command with --as several-labels below"
     images = f"{table.labelled:,} of {len(sought.items):,} images"
     classes = number_of(table.classes, "class", "classes")
     command = sought.command(**{"as": "several-labels"})
@@ -238,6 +260,9 @@ def _unmatched(sought: Sought, path: Path, table: LabelTable, rows: Sequence[int
     text = table.paths[number]
     place = table.place(path, table.lines[number])
     if prefix := _foreign_prefix(table.paths, items):
+        number = next(number for number, path in enumerate(table.paths) if path.startswith(prefix))
+        text = table.paths[number]
+        place = table.place(path, table.lines[number])
         problem = f"{place}: {text} is a path of another folder"
         error = InputError(problem, "expected paths from the folder")
         choice = _stripping_choice(sought, table, prefix)
@@ -258,7 +283,7 @@ def _stripping_choice(sought: Sought, table: LabelTable, prefix: str) -> str:
     count = sum(path.startswith(prefix) for path in table.paths)
     options: dict[str, object] = {"strip": prefix}
     if not count == total == len(table.paths):
-        options["as"] = "with-labels"
+        options["as"] = "tars-with-labels" if sought.is_packed else "with-labels"
     return Hint(f"  {count:,} of {total:,} images: ", sought.command(**options))
 
 

@@ -72,7 +72,8 @@ def _name_by_file(classes: Classes, number: int | None, path: Path, target: Path
         InputError: it lacks the name of a class.
     """
     if not path.is_file():
-        raise UsageError(f"{path} is not there", "expected the file of the names of classes")
+        problem = f"{path} is not a file" if path.exists() else f"{path} does not exist"
+        raise UsageError(problem, "expected the file of the names of classes")
     full_path = path.resolve()
     names_of_classes = read_names(full_path, full_path.read_bytes())
     names = names_of_classes.names_of(classes.names, number)

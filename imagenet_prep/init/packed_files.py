@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from imagenet_prep.escaping import CommandLine, command_line, in_sequence
-from imagenet_prep.recipes.path_parts import suffix_of
+from imagenet_prep.init.file_endings import ARCHIVES
+from imagenet_prep.recipes.path_parts import has_ending, suffix_of
 
 _PART = re.compile(r"(.+\.(?:tar|tgz|gz|zip|bz2|xz)(?:\.\w+)?)\.(?:part)?(\d+|a[a-z])")
 
@@ -18,29 +20,52 @@ _GZIPPED = {".gz", ".tgz", ".tar.gz"}
 
 
 def joining_hint(folder: Path, names: Sequence[str]) -> str:
-    """The command that joins the parts of an archive that was split;
-    "" if there are none, or several archives.
+    """The command that joins the parts of an archive that was split, or the part that is missing;
+    "" if there are no parts, or those of several archives.
     """
-    archive_of_part: dict[str, str] = {}
+    archives: set[str] = set()
+    part_by_number: dict[int, str] = {}
     for name in names:
         if match := _PART.fullmatch(name):
-            archive_of_part[name] = match[1]
-    archives = set(archive_of_part.values())
-    if len(archive_of_part) < 2 or len(archives) > 1 or not archives.isdisjoint(names):
+            archives.add(match[1])
+            part_by_number[_number_of_part(match[2])] = name
+    if len(part_by_number) < 2 or len(archives) > 1 or not archives.isdisjoint(names):
         return ""
-    parts = [str(folder / name) for name in sorted(archive_of_part)]
-    archive = str(folder / archives.pop())
-    return command_line(["cat", "--", *parts]).into(archive)
+    archive = archives.pop()
+    numbers = sorted(part_by_number)
+    if numbers[0] > 1:
+        first_part = part_by_number[numbers[0]]
+        return f"get the parts of {archive} before {first_part}, then join all of them"
+    for number, next_number in itertools.pairwise(numbers):
+        if next_number > number + 1:
+            part, next_part = part_by_number[number], part_by_number[next_number]
+            return f"get the parts of {archive} between {part} and {next_part}, then join all"
+    parts = [str(folder / part_by_number[number]) for number in numbers]
+    return command_line(["cat", "--", *parts]).into(str(folder / archive))
 
 
-def unpacking_hint(folder: Path, names: Sequence[str]) -> str:
+def _number_of_part(text: str) -> int:
+    """The place of a part among others: 2 for 002, 1 for ab."""
+    if text.isdigit():
+        return int(text)
+    return ord(text[1]) - ord("a")
+
+
+def unpacking_hint(folder: Path, names: Sequence[str], *, apart: bool = False) -> str:
     """The hint for packed files: the command that unpacks tars, zips or .gz files in place;
-    "" if there are none.
+    "" if there are none, or one that can't be unpacked.
+
+    With ``apart``, each is unpacked into a folder of its own name: files of several have the same
+    names.
     """
-    if not names:
+    if not names or not all(has_ending(name, ARCHIVES) for name in names):
         return ""
     endings = {suffix_of(name).lower() for name in names}
     paths = [str(folder / name) for name in names]
+    if apart:
+        if len(names) <= _MOST_UNPACKED and endings == {".tar"}:
+            return in_sequence(_unpacking_apart(paths))
+        return "unpack each into a folder of its own, and run the same command again"
     if len(names) <= _MOST_UNPACKED:
         if endings <= _GZIPPED:
             return command_line(["gzip", "-d", "--", *paths])
@@ -49,6 +74,15 @@ def unpacking_hint(folder: Path, names: Sequence[str]) -> str:
         if endings == {".tar"}:
             return _unpacking_commands([["tar", "-xf", path, "-C"] for path in paths], folder)
     return "unpack them, and run the same command again"
+
+
+def _unpacking_apart(paths: Sequence[str]) -> Iterator[CommandLine]:
+    """The commands that unpack tars into a folder each, then give them names that init skips."""
+    for path in paths:
+        folder = path[: -len(".tar")]
+        yield command_line(["mkdir", "-p", "--", folder])
+        yield command_line(["tar", "-xf", path, "-C", folder])
+        yield command_line(["mv", "--", path, f"{path}.unpacked"])
 
 
 def _unpacking_commands(unpacks: Sequence[Sequence[str]], folder: Path) -> CommandLine:

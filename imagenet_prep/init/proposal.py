@@ -127,6 +127,7 @@ class Interpretation(Struct, frozen=True):
         skip_notes: the other files that it leaves out, and why, as text.
         labelled: how many images it gives a class.
         classes: how many classes it gives.
+        total: how many images there are, if some of the files are masks.
         alternatives: what a user must choose from, if the structure alone does not decide; two at
             least.
         options: the options of init that take it; {}: its structure.
@@ -148,6 +149,7 @@ class Interpretation(Struct, frozen=True):
     skip_notes: Sequence[str] = ()
     labelled: int = 0
     classes: int = 0
+    total: int = 0
     alternatives: Sequence[Alternative] = ()
     options: Mapping[str, object] = {}
     list_files: Collection[str] = ()

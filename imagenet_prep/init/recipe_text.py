@@ -27,10 +27,10 @@ SHARES = {"train": 0.9, "validation": 0.1}
 FEWEST = 100
 """The smallest set that is split."""
 
-_CONTENT_NOUNS: dict[Content, str] = {
-    "image": "images",
-    "pixels": "images, as numbers",
-    "array": "arrays",
+_CONTENT_NOUNS: dict[Content, tuple[str, str]] = {
+    "image": ("image", "images"),
+    "pixels": ("image as numbers", "images as numbers"),
+    "array": ("array", "arrays"),
 }
 _CONTENT_NOTES: dict[Content, str] = {
     "image": "images are kept as they are; `resize: 256` makes them smaller",
@@ -49,12 +49,14 @@ _PLACE_NOTES = {
 
 def describe(proposal: Proposal, classes: int) -> str:
     """The findings as one line."""
-    text = f"{len(proposal.names):,} {_CONTENT_NOUNS[proposal.content]}"
+    noun, nouns = _CONTENT_NOUNS[proposal.content]
+    text = number_of(len(proposal.names), noun, nouns)
     if classes:
-        text += f" in {classes:,} classes"
+        text += f" in {number_of(classes, 'class', 'classes')}"
     splits = [*proposal.places, *proposal.splits.values(), *proposal.lists, *proposal.divided]
-    if splits:
-        text += f", in {' and '.join(dict.fromkeys(splits))}"
+    split_names = dict.fromkeys(filter(None, splits))
+    if split_names:
+        text += f", in {' and '.join(split_names)}"
     if proposal.kind == "tar":
         archives = proposal.paths[""]
         text += f", in {number_of(len(archives), noun_of(archives))}"
@@ -96,7 +98,7 @@ def _render_table(proposal: Proposal, place: str) -> list[str]:
         return []
     file = _file_of_table(table, place)
     labels = {"file": file, **table.options} if table.options or table.files else file
-    note = f"{len(table.table.paths):,} lines"
+    note = number_of(len(table.table.paths), "line")
     columns = list(table.table.columns)
     if columns:
         noun = "column" if len(columns) == 1 else "columns"

@@ -5,7 +5,8 @@ folders, list files or values of a column -> a recipe's `splits`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection
+import os
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from imagenet_prep.errors import InputError, UsageError
@@ -13,9 +14,13 @@ from imagenet_prep.hints import Hint
 from imagenet_prep.init.init_options import InitOptions
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.label_tables import LabelsFile
+from imagenet_prep.recipes.folder_words import name_as_split
 from imagenet_prep.recipes.path_matching import match
 from imagenet_prep.sources.folders import read_file_list
-from imagenet_prep.text import listed
+from imagenet_prep.text import either, listed
+
+_MOST_ALIKE = 3
+"""Images of one name that a message lists."""
 
 _MOST_VALUES = 10
 """A column with more values names no splits."""
@@ -69,17 +74,17 @@ def check_splits(inspection: Inspection) -> None:
     nouns: dict[str, str] = {}
     for split, place in splits.items():
         if place in values:
-            nouns[split] = "values"
+            nouns[split] = "a value"
         elif _folder_in(place) in folders:
-            nouns[split] = "folders"
+            nouns[split] = "a folder"
         elif (Path(inspection.folder) / place).is_file():
-            nouns[split] = "list files"
+            nouns[split] = "a list file"
         else:
             raise _no_such_place(inspection, split, place, values)
     if len(set(nouns.values())) > 1:
-        problem = ", ".join(f"{split} is one of {noun}" for split, noun in nouns.items())
+        problem = ", ".join(f"{split} is {noun}" for split, noun in nouns.items())
         raise UsageError(f"--split: {problem}", "expected folders, list files or values alone")
-    if "values" in nouns.values():
+    if "a value" in nouns.values():
         _refuse_other_values(inspection)
 
 
@@ -89,8 +94,13 @@ def _no_such_place(
     """The error for a split that is nowhere."""
     tops = sorted({item.partition("/")[0] for item in inspection.items if "/" in item})
     places = [*tops, *sorted(values)]
-    problem = f"{inspection.folder} has no folder, no list and no value {place} for --split {split}"
     expected = f"one of {listed(places, 8)}" if places else "a list of files"
+    problem = f"{inspection.folder} has no folder, no list and no value {place} for --split {split}"
+    path = inspection.folder / place
+    if path.is_dir():
+        problem = f"--split {split}: the folder {path} holds no {inspection.noun} files"
+    elif os.path.lexists(path):
+        problem = f"--split {split}: {path} is neither a folder nor a file that can be read"
     return UsageError(problem, f"expected {expected}")
 
 
@@ -104,9 +114,10 @@ def _refuse_other_values(inspection: Inspection) -> None:
         if other_values:
             problem = (
                 f"{table.place} has {listed(other_values)} in its column {table.splits.name}, "
-                "and no --split for it"
+                "without a --split"
             )
-            splits = {**inspection.options.splits, **{value: value for value in other_values}}
+            new_splits = {name_as_split(value): value for value in other_values}
+            splits = {**new_splits, **inspection.options.splits}
             hint = Hint("with splits of these names: ", inspection.command(splits=splits))
             raise UsageError(problem, "expected a split for each value", hint)
 
@@ -138,18 +149,31 @@ def refuse_unused_splits(
 
 
 def _unknown_line(inspection: Inspection) -> str:
-    """The first line of the user's lists that names no image, for a message;
-    "" if there is none.
+    """The first line of the user's lists that names no image, or one of a line before it, for a
+    message; "" if there is none.
     """
+    place_of_row: dict[int, str] = {}
     for name in named_lists(inspection).values():
         path = inspection.folder / name
         with contextlib.suppress(InputError):
             listing = read_file_list(path, inspection.folder)
             rows = match(listing.names, inspection.items, inspection.folder, path)
             for text, line, row in zip(listing.names, listing.lines, rows, strict=True):
+                place = f"{name}, line {line}"
                 if row < 0:
-                    return f"{name}, line {line}: {text} is no image there"
+                    return f"{place}: {text} {_why_no_image(inspection.items, text)}"
+                if row in place_of_row:
+                    return f"{place}: {text} is in {place_of_row[row]} already"
+                place_of_row[row] = place
     return ""
+
+
+def _why_no_image(items: Sequence[str], text: str) -> str:
+    """The reason why a line names no image: there is none, or there are several."""
+    alike = [item for item in items if f"/{item}".endswith(f"/{text}")]
+    if len(alike) > 1:
+        return f"may be {either(alike[:_MOST_ALIKE])}"
+    return "is no image there"
 
 
 def _split_values(inspection: Inspection) -> set[str]:

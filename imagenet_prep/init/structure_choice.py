@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from imagenet_prep.errors import InputError, UsageError, all_of
 from imagenet_prep.hints import Hint, join_hints
+from imagenet_prep.images import ENDINGS as FORMATS
+from imagenet_prep.init.column_options import refuse_unknown_label_column
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.packed_files import joining_hint, unpacking_hint
 from imagenet_prep.init.proposal import Alternative, Choice, Interpretation
 from imagenet_prep.init.structures import known_structures
 from imagenet_prep.init.unread_files import UnreadFiles, find_unread
 from imagenet_prep.recipes.path_parts import counted
-from imagenet_prep.text import number_of
+from imagenet_prep.sources.folders import HIDDEN
+from imagenet_prep.text import either, listed, number_of
 
 _MOST_ALTERNATIVES = 4
 """Alternatives that a question names."""
@@ -44,7 +49,7 @@ def choose_structure(inspection: Inspection, structure: str | None = None) -> Ch
         if other.certainty == interpretation.certainty:
             rivals[rival] = other
     if structure is None and len(rivals) > 1:
-        raise all_of([*inspection.faults, _question(inspection, rivals)])
+        raise all_of([*inspection.faults, *_rival_faults(inspection, rivals)])
     if interpretation.alternatives:
         question = _question(inspection, {name: interpretation})
         raise all_of([*inspection.faults, *interpretation.faults, question])
@@ -55,6 +60,17 @@ def choose_structure(inspection: Inspection, structure: str | None = None) -> Ch
     if faults:
         raise all_of(list(dict.fromkeys(faults)))
     return _accept(inspection, name, interpretation, unread)
+
+
+def _rival_faults(inspection: Inspection, rivals: Mapping[str, Interpretation]) -> list[InputError]:
+    """The question between rivals; the faults of all of them, if none of them can be taken."""
+    if any(not rival.faults for rival in rivals.values()):
+        return [_question(inspection, rivals)]
+    fault_by_problem: dict[str, InputError] = {}
+    for rival in rivals.values():
+        for fault in rival.faults:
+            fault_by_problem.setdefault(fault.what, fault)
+    return list(fault_by_problem.values())
 
 
 def _interpret(inspection: Inspection) -> dict[str, Interpretation]:
@@ -91,23 +107,47 @@ def _no_such_structure(
     inspection: Inspection, structure: str, interpretations: Collection[str]
 ) -> UsageError:
     """The error for a folder that can't be read by the structure that the user names."""
-    problem = f"{inspection.folder} can't be read as {structure}"
-    hint = "leave --as out to see why"
-    if structure == "with-labels" and not inspection.refusals:
+    refuse_unknown_label_column(inspection, structure)
+    folder = inspection.folder
+    problem = f"{folder} can't be read as {structure}"
+    expected = "it can't be read as any other structure either"
+    hint = Hint("to see why: ", inspection.command(**{"as": None}))
+    if interpretations:
+        expected = f"expected --as {either(interpretations)}"
+        hint = Hint("without --as: ", inspection.command(**{"as": None}))
+    if structure == "with-labels" and inspection.items and not inspection.refusals:
         problem = (
-            f"{inspection.folder} holds no file that names its images, nor does the folder above"
+            f"{folder} holds no file that names at least half of its images, "
+            "nor does the folder above"
         )
-        hint = "write a CSV with the columns filename and label into it"
-    expected = f"expected one of {', '.join(interpretations) or 'no structure at all'}"
+        hint = _hint_on_labels(inspection)
     return UsageError(problem, expected, hint)
+
+
+def _hint_on_labels(inspection: Inspection) -> Hint:
+    """The command for the first table that labels less than half of the images;
+    without one, the form of a table to write.
+    """
+    for table in inspection.partial:
+        if table.has_labels and table.label:
+            label = f"{table.name}:{table.label}"
+            images = number_of(table.labelled, inspection.noun)
+            command = inspection.command(label=label)
+            return Hint(f"for the {images} that {table.place} labels: ", command)
+    return Hint(f"write a CSV with the columns filename and label into {inspection.folder}")
 
 
 def _nothing_to_read(inspection: Inspection) -> InputError:
     """The error for a folder that no structure can read."""
     names = inspection.listing.names
     content = counted(names, 5) or "nothing"
+    hidden = inspection.remarks.passed.get(HIDDEN, ())
+    if hidden:
+        content += f", and what is skipped as hidden: {listed(hidden)}"
+    formats = ", ".join(FORMATS)
     expected = (
-        f"expected images (JPEG, PNG, TIFF), arrays (.npy, .npz), or tars of them; found {content}"
+        f"expected images ({formats}), arrays (.npy, .npz), or tars or zips of them; "
+        f"found {content}"
     )
     hint = joining_hint(inspection.folder, names)
     hint = hint or unpacking_hint(inspection.folder, inspection.others.get("packed", ()))
@@ -122,23 +162,24 @@ def _unaccepted(
     """The faults of what a structure would lose or change, which its own command accepts."""
     has_faults = bool(interpretation.faults)
     problems = {fault.what for fault in (*inspection.faults, *interpretation.faults)}
-    commands: list[str] = []
-    if not has_faults:
-        options = {**interpretation.options, "as": name}
-        accepting = Alternative(interpretation.labelled, interpretation.classes, options)
-        commands.append(_choice_line(inspection, accepting))
-    faults: list[InputError] = []
-    for verb, causes in (
-        ("leave it out", losses),
-        (interpretation.mending, interpretation.mended_faults),
-    ):
-        remedy = "" if has_faults else f"to {verb}, run the command below"
-        for cause in causes:
-            if cause.what not in problems:
-                hint = join_hints("; ", filter(None, (cause.hint, remedy)))
-                fault = InputError(cause.what, cause.detail, hint)
-                faults.append(fault.with_choices([*cause.choices, *commands]))
-    return faults
+    lost = [cause for cause in losses if cause.what not in problems]
+    mended = [cause for cause in interpretation.mended_faults if cause.what not in problems]
+    faults = [*lost, *mended]
+    if has_faults or not faults:
+        return faults
+    verbs: list[str] = []
+    if lost:
+        verbs.append("leave it out" if len(lost) == 1 else "leave them out")
+    if mended:
+        verbs.append(interpretation.mending)
+    remedy = f"to {' and '.join(verbs)}, run the command with --as {name} below"
+    options = {**interpretation.options, "as": name}
+    accepting = replace(_alternative(name, interpretation), options=options)
+    command = _choice_line(inspection, accepting)
+    last_fault = faults.pop()
+    hint = join_hints("; ", filter(None, (last_fault.hint, remedy)))
+    accepted = InputError(last_fault.what, last_fault.detail, hint)
+    return [*faults, accepted.with_choices([*last_fault.choices, command])]
 
 
 def _question(inspection: Inspection, interpretations: Mapping[str, Interpretation]) -> InputError:
@@ -147,20 +188,29 @@ def _question(inspection: Inspection, interpretations: Mapping[str, Interpretati
     evidence: list[str] = []
     meanings: list[str] = []
     hints: list[str] = []
+    way_count = 0
     for name, interpretation in interpretations.items():
-        alternatives += interpretation.alternatives or [_alternative(name, interpretation)]
         evidence += interpretation.evidence
         meanings.append(f"{name}: {interpretation.meaning}")
+        ways = interpretation.alternatives or [_alternative(name, interpretation)]
+        way_count += len(ways)
+        if interpretation.faults and not interpretation.alternatives:
+            faults = "; ".join(fault.what for fault in interpretation.faults)
+            hints.append(f"--as {name} would stop: {faults}")
+            continue
+        alternatives += ways
         losses = find_unread(inspection, interpretation).losses
         if losses:
             lost = [loss.what.removeprefix(f"{inspection.folder}/") for loss in losses]
             hints.append(f"--as {name} leaves out: {'; '.join(lost)}")
     problem = Hint(
-        f"{inspection.folder} can be read in {len(alternatives)} ways: ",
-        join_hints("; ", evidence),
+        f"{inspection.folder} can be read in {way_count} ways: ", join_hints("; ", evidence)
     )
     expected = f"expected one way ({'; '.join(meanings)})"
-    hints.append("choose one; each line counts the images that get a class:")
+    choose = "choose one"
+    if len(alternatives) > _MOST_ALTERNATIVES:
+        choose += f" ({_MOST_ALTERNATIVES} of them are below)"
+    hints.append(f"{choose}; each line counts the {inspection.noun}s that get a class:")
     first_alternatives = alternatives[:_MOST_ALTERNATIVES]
     lines = [_choice_line(inspection, alternative) for alternative in first_alternatives]
     error = InputError(problem, expected, "; ".join(hints))
@@ -173,7 +223,7 @@ def _alternative(name: str, interpretation: Interpretation) -> Alternative:
         interpretation.labelled,
         interpretation.classes,
         interpretation.options or {"as": name},
-        interpretation.file_count if interpretation.containers else 0,
+        interpretation.file_count if interpretation.containers else interpretation.total,
     )
 
 
@@ -181,5 +231,5 @@ def _choice_line(inspection: Inspection, alternative: Alternative) -> str:
     """An alternative in one line, which ends with its command."""
     total = alternative.total or len(inspection.items or inspection.members)
     classes = number_of(alternative.classes, "class", "classes")
-    counts = f"{alternative.labelled:,} of {total:,} images, {classes}"
+    counts = f"{alternative.labelled:,} of {total:,} {inspection.noun}s, {classes}"
     return Hint(f"  {counts}: ", inspection.command(**alternative.options))

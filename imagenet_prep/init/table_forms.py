@@ -45,6 +45,7 @@ class Sought(Struct, frozen=True):
             in a table.
         options: the columns that the user names.
         is_cut: whether paths of a table count without their endings, as the known names are.
+        is_packed: whether the images are in tars.
     """
 
     folder: Path
@@ -52,6 +53,7 @@ class Sought(Struct, frozen=True):
     known_names: frozenset[str]
     options: InitOptions = InitOptions()
     is_cut: bool = False
+    is_packed: bool = False
 
     def command(self, **changes: object) -> str:
         """The command of init for the folder, with these options in place of others."""

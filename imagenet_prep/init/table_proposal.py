@@ -76,4 +76,4 @@ def remarks_on_lists(list_files: frozenset[str]) -> list[str]:
     """The note on the lists that divide the images."""
     if not list_files:
         return []
-    return [f"splits: as {listed(sorted(list_files))} divides the images"]
+    return [f"splits by lists: {listed(sorted(list_files))}"]

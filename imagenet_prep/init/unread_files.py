@@ -10,12 +10,14 @@ from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.hints import Hint, join_hints
-from imagenet_prep.init.file_endings import ending_of
-from imagenet_prep.init.inspection import Inspection, strange
+from imagenet_prep.init.file_endings import ARCHIVES, ending_of
+from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.label_tables import LabelsFile, LabelsRefusal
 from imagenet_prep.init.proposal import Interpretation
+from imagenet_prep.init.unfit_files import strange
 from imagenet_prep.recipes.path_parts import counted, grouped, has_ending
 from imagenet_prep.sources.folders import EMPTY, HIDDEN, PRIVATE
+from imagenet_prep.sources.tars import noun_of
 from imagenet_prep.text import listed, number_of
 
 
@@ -57,13 +59,13 @@ def _outside_of_containers(
     losses: list[InputError] = []
     tars = [name for name in inspection.archives if name not in containers]
     if tars:
-        losses.append(_unread_fault(inspection, "tars", tars))
+        losses.append(_unread_fault(inspection, noun_of(tars), tars))
     items = [name for name in inspection.items if name not in containers]
     if containers and items:
         place = interpretation.containers[0]
         if place in inspection.archives:
             place = "tars"
-        losses.append(_unread_fault(inspection, f"files outside of {place}", items))
+        losses.append(_unread_fault(inspection, inspection.noun, items, f" outside of {place}"))
     return losses
 
 
@@ -136,30 +138,35 @@ def _notes_by_ending(names: Sequence[str], noun: str) -> list[str]:
 
 # faults of files that would be missed -------------------------------------------------------------
 
-_TO_CSV = "write {} labels to a CSV with the columns filename and label, and name it in `labels`"
+_TO_CSV = "write {} labels to a CSV with the columns filename and label, and run init again"
 _MATLAB = ".mat"
 _KNOWN_FORMS = "expected CSV, TSV, JSON lines, path:label or path label"
 _FAULTS = {
-    "packed": (" holds {count} that would not be read: {names}", "expected folders and plain tars"),
+    "packed": (
+        " holds {count} that would not be read: {names}",
+        "expected all images in folders, or all in tars",
+    ),
     "names images": (
-        ": {names} names at least half of the images, in a form that is not known",
+        ": {names} {has} the names of at least half of the images, in a form that is not known",
         _KNOWN_FORMS,
     ),
     "data": (
-        ": {names} may label the images, and names none of them",
-        "expected the names of the files",
+        ": {names} may label the images, and init finds no labels there",
+        "expected a table that names at least half of the images",
     ),
     "annotations": (" has {tool} annotations: {names}", "they are not read"),
 }
 
 
-def _unread_fault(inspection: Inspection, noun: str, names: Sequence[str]) -> InputError:
-    """The fault of tars or of files next to them."""
-    return InputError(
-        f"{inspection.folder} holds {len(names):,} {noun} that would not be read: {listed(names)}",
-        "expected all images in tars, or none",
-        "move them to a folder of their own",
-    )
+def _unread_fault(
+    inspection: Inspection, noun: str, names: Sequence[str], place: str = ""
+) -> InputError:
+    """The fault of tars or of files next to them, or next to other files with images."""
+    count = number_of(len(names), noun)
+    problem = f"{inspection.folder} holds {count}{place} that would not be read: {listed(names)}"
+    expected = "expected all images in image files, or all in files of another kind"
+    pronoun, owner = ("it", "its") if len(names) == 1 else ("them", "their")
+    return InputError(problem, expected, f"move {pronoun} to a folder of {owner} own")
 
 
 def _fault(inspection: Inspection, reason: str, names: Sequence[str], tool: str = "") -> InputError:
@@ -167,13 +174,15 @@ def _fault(inspection: Inspection, reason: str, names: Sequence[str], tool: str 
     if reason == "strange":
         return strange(inspection.folder, names, inspection.content, len(inspection.items))
     template, expected = _FAULTS[reason.removeprefix("text ")]
-    problem = template.format(count=counted(names), names=listed(names), tool=tool)
+    has = "has" if len(names) == 1 else "have"
+    problem = template.format(count=counted(names), names=listed(names), tool=tool, has=has)
     if reason == "packed":
-        hint = "unpack them, or move them away"
+        can_be_unpacked = all(has_ending(name, ARCHIVES) for name in names)
+        hint = "unpack them, or move them away" if can_be_unpacked else "move them away"
     elif all(has_ending(name, _MATLAB) for name in names):
         hint = (
             "write them to a table, or read them in Python: source: {python: ...}, "
-            "as the page on tables shows"
+            "as docs/recipes/table.md shows"
         )
     else:
         hint = _TO_CSV.format("their" if reason == "annotations" else "the")
@@ -253,12 +262,18 @@ def _note_on_unused(
     """The note on a table that is not read: what it names, and the command that takes it."""
     total = len(inspection.items or inspection.members)
     named = len({row for row in table.rows if row >= 0})
-    note = f"{table.place} is not used: it names {named:,} of {total:,} {inspection.noun}s"
+    counts = f"{named:,} of {total:,} {inspection.noun}s"
+    note = f"{table.place} is not used: it names {counts}"
+    no_class = "and has no class"
+    if len(table.places) > 1:
+        note = f"{table.place} are not used: they name {counts}"
+        no_class = "and have no class"
     if not table.has_labels:
-        return f"{note}, and has no class"
+        return f"{note}, {no_class}"
     column = f" in {table.label}" if table.label else ""
     note += f", {number_of(table.classes, 'class', 'classes')}{column}"
     if interpretation.is_labelled and table.labelled * 2 < total:
         return note
     label = f"{table.name}:{table.label}" if table.label else table.name
-    return Hint(f"{note}: ", inspection.command(**{"as": "with-labels", "label": label}))
+    structure = "with-labels" if inspection.items else "tars-with-labels"
+    return Hint(f"{note}: ", inspection.command(**{"as": structure, "label": label}))

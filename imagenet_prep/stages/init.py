@@ -254,7 +254,7 @@ def _whole_text(content: str, choice: Choice, target: Path, blocks: Sequence[str
 
 def _as_unused(note: str) -> str:
     """A note on a file that the recipe does not use, which says so."""
-    return note if " is not used: " in note else f"not used: {note}"
+    return note if " not used: " in note else f"not used: {note}"
 
 
 _FEWEST_OF_IMAGENET = 1000

@@ -13,6 +13,8 @@ from imagenet_prep.checks.raw_check import ImageFindings, check_images, shown_tw
 from imagenet_prep.checks.raw_verdict import RawListing, RawTotal, RawVerdict
 from imagenet_prep.checks.verdict import Depth, level_of
 from imagenet_prep.datasets.declarations import MakingOptions
+from imagenet_prep.escaping import command
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.registry import ILSVRC2012
 from imagenet_prep.storage.layout import Layout
@@ -64,7 +66,7 @@ def verify_raw(
         level=level,
         reason=reason,
         counts=_counts(listing, findings),
-        notes=(*listing.notes, *_notes(findings)),
+        notes=(*listing.notes, *_notes(findings), *_note_on_shards(layout)),
         odd=tuple(findings.odd.names),
         warned=tuple(findings.warned.names),
         twins=tuple(findings.twins),
@@ -80,6 +82,15 @@ def _counts(listing: RawListing, findings: ImageFindings) -> dict[str, int]:
         "skipped": listing.skipped,
     }
     return {name: count for name, count in counts.items() if count}
+
+
+def _note_on_shards(layout: Layout) -> Iterator[Hint]:
+    """A note that shards in the same DATA_DIR were not looked at."""
+    shard_count = len(layout.find_shards())
+    if shard_count:
+        subject = f"only images were checked, and not the {number_of(shard_count, 'shard')} in "
+        verify_shards = command("verify", layout.output_dir)
+        yield Hint(f"{subject}{layout.output_dir}; to verify shards: ", verify_shards)
 
 
 def _notes(findings: ImageFindings) -> Iterator[str]:

@@ -206,7 +206,11 @@ def _other_schema(path: AnyPath, schema: object) -> InputError:
     if schema != SCHEMA:
         problem += f": it is of schema {schema!r}"
     is_newer = isinstance(schema, int) and schema > SCHEMA
-    lead = "if it was written by a newer imagenet-prep, use that version; otherwise " if is_newer else ""
+    lead = (
+        "if it was written by a newer imagenet-prep, use that version; otherwise "
+        if is_newer
+        else ""
+    )
     return InputError(
         problem,
         f"expected a manifest of schema {SCHEMA}",

@@ -100,9 +100,10 @@ def load_library() -> Any:
         import obstore
         import obstore.store
     except ImportError as error:
+        is_absent = isinstance(error, ModuleNotFoundError) and error.name == "obstore"
         raise UsageError(
             "object stores require the obstore library",
-            "it is not installed",
+            "it is not installed" if is_absent else f"it can't be imported: {error}",
             install_extra("cloud"),
         ) from error
     return obstore
@@ -166,7 +167,8 @@ def failure(url: str, error: Exception, right: Right = "read") -> Exception:
         return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url)
     answer = _answer_text(status, code)
     if _is_refused(error, status, code):
-        return _no_access(url, right, code, answer or "access denied")
+        is_unknown_user = status == 401 or code in _WRONG_KEYS
+        return _no_access(url, right, code, answer or "access denied", is_unknown_user)
     if status is None:
         return _failure_without_status(url, message, answer)
     return _failure_by_status(url, status, answer)
@@ -240,9 +242,11 @@ def _lacks_credentials(message: str) -> bool:
     return bool(_METADATA_SERVICE.search(message) or _CREDENTIALS.search(without_paths))
 
 
-def _no_access(url: str, right: Right, code: str, answer: str) -> AccessError:
-    """The error for a refusal: by the code, the credentials are wrong or a right is missing;
-    without it, either.
+def _no_access(
+    url: str, right: Right, code: str, answer: str, is_unknown_user: bool
+) -> AccessError:
+    """The error for a refusal: by status and code, the credentials are wrong or a right is missing;
+    without a code, either.
     """
     scheme = url.partition("://")[0]
     required = f"the right to {right} objects: {_RIGHTS[scheme][right]}"
@@ -254,13 +258,15 @@ def _no_access(url: str, right: Right, code: str, answer: str) -> AccessError:
     elif code == _WRONG_CLOCK:
         detail = f"this machine's clock differs from that of the store: {answer}"
         hint = "set the clock, and run the same command again"
-    elif code in _WRONG_KEYS:
-        refused = "no credentials were given, or the store refuses them"
-        known_refused = "the store refuses these credentials"
-        detail = f"{refused if are_unknown else known_refused}: {answer}"
+    elif is_unknown_user:
+        refused = "the store refuses these credentials"
+        if are_unknown:
+            refused = "no credentials were given, or the store refuses them"
+        detail = f"{refused}: {answer}"
         hint = who(scheme)
     elif are_unknown:
-        detail = f"no credentials were given, or they lack {required} ({answer})"
+        refused = "" if code else ", the store refuses them"
+        detail = f"no credentials were given{refused}, or they lack {required} ({answer})"
         hint = who(scheme)
     elif code:
         detail = f"these credentials lack {required} ({answer})"

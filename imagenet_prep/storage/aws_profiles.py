@@ -52,7 +52,7 @@ def read_profile() -> dict[str, Any]:
         settings, credentials = session.get_scoped_config(), session.get_credentials()
     except botocore.exceptions.BotoCoreError as error:
         files = [os.environ.get(name) or usual for name, usual in _FILES.items()]
-        hint = f"check AWS_PROFILE, {' and '.join(files)}"
+        hint = f"check {'AWS_PROFILE, ' if profile else ''}{' and '.join(files)}"
         raise AccessError(
             f"the profile {profile or 'default'} can't be used", str(error), hint
         ) from error

@@ -283,7 +283,7 @@ def refuse_url(place: object) -> None:
 
 def _is_url(place: object, expected: str) -> UsageError:
     hint = (
-        "copy or mount it, and use that folder; for a local folder of that name, "
+        "copy or mount it, and use the path of the copy; for a local file or folder of that name, "
         "use its absolute path"
     )
     return UsageError(f"{shown(place)} is a URL", expected, hint)

@@ -162,7 +162,20 @@ def _mend(error: OSError) -> str:
     if error.strerror == NOT_PLAIN:
         found = "expected a file, found a pipe, a socket or a device"
         return f"{found}: write its content to a file, or correct the path, {AGAIN}"
+    file = _file_above(_path_of(error)) if error.errno == errno.ENOTDIR else ""
+    if file:
+        expected = f"expected a folder, but {file} is a file"
+        return f"{expected}: correct the path, or move the file away, {AGAIN}"
     return {**STORAGE_FAULTS, **_LIMITS, **_INPUT}.get(error.errno or 0, f"fix that {AGAIN}")
+
+
+def _file_above(path: str) -> str:
+    """The file that is where a path has a folder; "" if there is none."""
+    with contextlib.suppress(OSError, ValueError):
+        for folder in Path(path).parents:
+            if folder.is_file():
+                return str(folder)
+    return ""
 
 
 def as_error(error: OSError) -> PrepError | None:

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.hints import Hint
+from imagenet_prep.hints import Hint, join_hints
 from imagenet_prep.init.annotation_matching import (
     CHOICES,
     MatchedImages,
@@ -32,6 +32,7 @@ from imagenet_prep.recipes.formats import (
     load_format,
 )
 from imagenet_prep.recipes.path_parts import folder_around, folders_around, parent_of
+from imagenet_prep.recipes.recipe_lines import flow_list
 from imagenet_prep.recipes.splits import splits_above
 from imagenet_prep.text import listed, number_of
 
@@ -53,7 +54,7 @@ def _interpret(
     if 2 * matched.count < len(matched.images):
         return None
     annotations = matched.annotations
-    losses, notes_on_kept = _without_counterpart(matched, proposed)
+    losses, notes_on_kept = _without_counterpart(inspection, matched, proposed)
     notes_on_masks = _unread_masks(inspection, matched)
     list_files = [path for path, _ in proposed.lists.values()]
     meaning = "images with boxes"
@@ -69,11 +70,12 @@ def _interpret(
         proposal,
         [*proposed.faults, *faults_of_masks],
         annotation_files=frozenset((*proposed.used, *list_files)),
-        losses=_unaccepted(inspection, losses, proposed),
+        losses=[*losses, *_faults_of_doubts(inspection, proposed)],
         mended_faults=_impossible_boxes(inspection, annotations),
         skip_notes=[*notes_on_kept, *notes_on_masks, *annotations.unread],
         labelled=matched.count,
         classes=len(annotations.classes),
+        total=len(matched.images),
     )
 
 
@@ -224,39 +226,40 @@ def _evidence(proposed: Proposed, matched: MatchedImages) -> list[str]:
 # faults and notes ---------------------------------------------------------------------------------
 
 
-def _without_counterpart(matched: MatchedImages, proposed: Proposed) -> tuple[list[str], list[str]]:
-    """The images and annotations that are lost,
+_COUNTERPART = "every image needs an annotation, and every annotation an image"
+
+
+def _without_counterpart(
+    inspection: Inspection, matched: MatchedImages, proposed: Proposed
+) -> tuple[list[InputError], list[str]]:
+    """The faults of images and annotations that are lost,
     and the images that are kept without boxes, as text.
     """
-    losses: list[str] = []
+    folder = inspection.folder
+    losses: list[InputError] = []
     if matched.unlisted:
         paths = [path for path, _ in proposed.lists.values()]
         places = dict.fromkeys(parent_of(path) or path for path in paths)
         count = number_of(len(matched.unlisted), "image")
         unlisted = listed(sorted(matched.unlisted))
-        losses.append(f"{count} in no list of {listed(places)}: {unlisted}")
+        problem = f"{folder}: {count} in no list of {listed(places)}: {unlisted}"
+        losses.append(InputError(problem, "expected every image in a list of a split"))
     if matched.missing:
         count = number_of(len(matched.missing), "annotation")
-        losses.append(f"{count} without an image: {listed(matched.missing)}")
+        problem = f"{folder}: {count} without an image: {listed(matched.missing)}"
+        losses.append(InputError(problem, _COUNTERPART))
     if not matched.bare:
         return losses, []
     count = number_of(len(matched.bare), "image")
     bare = f"{count} without an annotation: {listed(matched.bare)}"
     if matched.keeps_bare:
         return losses, [f"{bare} (kept without boxes)"]
-    return [*losses, bare], []
+    return [*losses, InputError(f"{folder}: {bare}", _COUNTERPART)], []
 
 
-def _unaccepted(
-    inspection: Inspection, losses: Sequence[str], proposed: Proposed
-) -> list[InputError]:
-    """The faults of what is left out, and of doubts about the annotations,
-    which a user must accept.
-    """
+def _faults_of_doubts(inspection: Inspection, proposed: Proposed) -> list[InputError]:
+    """The faults of doubts about the annotations, which a user must accept."""
     faults: list[InputError] = []
-    for loss in losses:
-        expected = "every image needs an annotation, and every annotation an image"
-        faults.append(InputError(f"{inspection.folder}: {loss}", expected))
     for doubt in proposed.doubts:
         faults.append(InputError(f"{inspection.folder}: {doubt}", "expected boxes"))
     return faults
@@ -268,9 +271,11 @@ def _unread_masks(inspection: Inspection, matched: MatchedImages) -> list[str]:
         return []
     folders = sorted({parent_of(name) for name in matched.masks})
     count = number_of(len(matched.masks), "mask")
-    first_folder = f"{inspection.folder.resolve().name}/{folders[0]}"
-    hint = f"mask: {{folder: {first_folder}, unmasked: skip}} in a recipe takes them"
-    return [f"{count} in {listed(folders)}: {hint}"]
+    name = inspection.folder.resolve().name
+    paths = flow_list([f"{name}/{folder}" for folder in folders])
+    keys = f"mask: {{folder: {paths}, unmasked: skip}}"
+    hint = f"for the images with a mask alone, add {keys} and, to boxes, missing: ignore"
+    return [f"{count} in {listed(folders)}, not read; {hint}"]
 
 
 def _impossible_boxes(inspection: Inspection, annotations: Annotations) -> list[InputError]:
@@ -302,7 +307,7 @@ def _mixed(inspection: Inspection, names: Sequence[str], masks: Sequence[str]) -
         return []
     problem = f"{inspection.folder}: masks are among images of the same ending: {listed(mixed)}"
     expected = "expected the images in a folder of their own"
-    return [InputError(problem, expected, "move them to images/")]
+    return [InputError(problem, expected, "move the images to images/")]
 
 
 def _refuse(
@@ -318,7 +323,8 @@ def _refuse(
         annotation_files += tool_files
     if any(table.name in annotation_files for table in inspection.labels):
         command = inspection.command_as("with-labels")
-        hint = Hint(error.hint, "; or take its columns: ", command)
+        columns = Hint("to take its columns alone: ", command)
+        hint = join_hints("; ", filter(None, (error.hint, columns)))
         error = InputError(error.what, error.detail, hint)
     return Interpretation(
         CERTAIN + 1,

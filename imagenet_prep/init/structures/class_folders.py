@@ -19,6 +19,7 @@ from imagenet_prep.init.split_options import named_folders, named_lists
 from imagenet_prep.init.structures.all_folders import are_doubtful_parts
 from imagenet_prep.recipes.folder_roles import FolderTree
 from imagenet_prep.recipes.folder_words import is_image_folder, is_mask_folder, name_as_split
+from imagenet_prep.recipes.path_parts import parent_of
 from imagenet_prep.text import listed, number_of
 
 _CLASS_FOLDERS = {
@@ -86,7 +87,7 @@ def _interpret(
     if shape.roles.doubtful:
         meaning += f"; without {listed(shape.roles.doubtful)}"
     proposal, list_files = _propose(inspection, shape, options)
-    ways_to_divide, list_notes = _lists(inspection, shape, proposal)
+    ways_to_divide, rival_lists, list_notes = _lists(inspection, shape, proposal)
     notes_on_unlabelled = _notes_on_unlabelled(inspection, shape)
     losses = [
         *_missed(inspection, shape),
@@ -105,6 +106,7 @@ def _interpret(
         skip_notes=[*notes_on_unlabelled, *list_notes],
         labelled=len(proposal.names),
         classes=len(shape.classes),
+        list_files=rival_lists,
     )
 
 
@@ -165,29 +167,32 @@ _MOST_QUESTIONS = 3
 
 def _lists(
     inspection: Inspection, shape: Shape, proposal: Proposal
-) -> tuple[list[InputError], list[str]]:
-    """The question between several ways to split images by lists;
+) -> tuple[list[InputError], frozenset[str], list[str]]:
+    """The question between several ways to split images by lists, and these lists;
     and the notes on lists that leave images out.
     """
+    no_lists: frozenset[str] = frozenset()
     if proposal.lists or proposal.written_lists:
         unlisted = len(shape.files.names()) - len(proposal.names)
         if not unlisted:
-            return [], []
+            return [], no_lists, []
         count = number_of(unlisted, inspection.noun)
-        return [], [f"{count} in no list of a split, left out"]
+        return [], no_lists, [f"{count} in no list of a split, left out"]
     if not _is_undivided(shape) or inspection.options.splits:
-        return [], []
+        return [], no_lists, []
     ways_to_divide = find_split_lists(inspection, proposal.names, shape.lead)
     if len(ways_to_divide) < 2:
-        return [], []
+        return [], no_lists, []
+    rival_lists = frozenset(name for lists in ways_to_divide for name in lists.files.values())
     commands: list[str] = []
     for lists in ways_to_divide[:_MOST_QUESTIONS]:
         commands.append(inspection.command(splits=lists.files))
     count = f"{len(ways_to_divide)} ways to split the images"
-    first_files = listed(ways_to_divide[0].files.values())
-    problem = f"{inspection.folder}: {count}: {first_files}, ..."
+    first_files = [listed(lists.files.values()) for lists in ways_to_divide[:_MOST_QUESTIONS]]
+    problem = f"{inspection.folder}: {count}: {'; '.join(first_files)}"
     hint = Hint("take one: ", join_hints("; or ", commands))
-    return [InputError(problem, "expected one list for each split", hint)], []
+    question = InputError(problem, "expected one list for each split", hint)
+    return [question], rival_lists, []
 
 
 # what would be lost or misread --------------------------------------------------------------------
@@ -208,13 +213,21 @@ def _missed(inspection: Inspection, shape: Shape) -> list[InputError]:
         problem = f"{inspection.folder}: {count} in {path}, next to the splits"
         faults.append(InputError(problem, "expected class folders, or splits of them", hint))
     if shape.roles.loose:
-        count = number_of(shape.roles.loose, inspection.noun)
-        example = next(
-            name for name in inspection.items if "/" not in name.removeprefix(shape.lead)
-        )
-        problem = f"{inspection.folder}: {example} is in no class folder ({count})"
-        faults.append(InputError(problem, "expected CLASS/FILE"))
+        faults += _fault_of_loose(inspection, shape)
     return faults
+
+
+def _fault_of_loose(inspection: Inspection, shape: Shape) -> list[InputError]:
+    """The fault of images next to the folders of classes or splits;
+    those within a split are faults of the class folders.
+    """
+    lead = shape.lead.rstrip("/")
+    loose = [name for name in inspection.items if parent_of(name) == lead]
+    if not loose:
+        return []
+    count = number_of(len(loose), inspection.noun)
+    problem = f"{inspection.folder}: {loose[0]} is in no class folder ({count})"
+    return [InputError(problem, "expected CLASS/FILE")]
 
 
 def _labelled_elsewhere(inspection: Inspection, shape: Shape) -> list[InputError]:
@@ -304,6 +317,11 @@ def _notes_on_unlabelled(inspection: Inspection, shape: Shape) -> list[str]:
     for folder in (*shape.roles.unlabelled, *shape.roles.doubtful):
         path = f"{shape.lead}{folder}"
         total = tree.at(path).total
+        if shape.splits and not shape.roles.classes.isdisjoint(tree.at(path).below):
+            count = number_of(total, noun)
+            as_split = _command_for_split(inspection, shape, folder)
+            notes.append(Hint(f"{path}: {count}, left out; ", as_split))
+            continue
         count = number_of(total, f"{noun} without a class", f"{noun}s without a class")
         options = (("as", "unlabelled"),)
         unlabelled = command("init", inspection.folder / path, options)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.init.folder_shapes import shape_of
+from imagenet_prep.init.folder_shapes import Shape, shape_of
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.proposal import CERTAIN, Interpretation, Proposal
 from imagenet_prep.recipes.path_parts import base_name
@@ -37,7 +37,7 @@ def recognise(inspection: Inspection) -> Interpretation | None:
         return None
     split_by_number = _read_list(base / _SPLITS)
     list_files = _files_of_lists(inspection, lead)
-    faults = _missing_images(base, path_by_number, names)
+    faults = _missing_images(base, path_by_number, names, _loose_images(inspection, shape))
     faults += _missing_splits(base, path_by_number, split_by_number)
     if not faults and f"{lead}{_LABELS}" in list_files:
         label_by_number = _read_list(base / _LABELS)
@@ -122,15 +122,33 @@ def _divide(
 
 
 def _missing_images(
-    base: Path, path_by_number: Mapping[str, str], names: Collection[str]
+    base: Path,
+    path_by_number: Mapping[str, str],
+    names: Collection[str],
+    loose_names: Collection[str],
 ) -> list[InputError]:
-    """The fault of images that are not there."""
-    missing = [path for path in path_by_number.values() if path not in names]
-    if not missing:
-        return []
-    count = number_of(len(missing), "image")
-    problem = f"{base / _PATHS} names {count} that are not there: {listed(missing)}"
-    return [InputError(problem, "expected all of them", "get them, or take them out")]
+    """The faults of images that are not there, or in no class folder."""
+    unknown = [path for path in path_by_number.values() if path not in names]
+    loose = [path for path in unknown if path in loose_names]
+    missing = [path for path in unknown if path not in loose_names]
+    faults: list[InputError] = []
+    if missing:
+        count = number_of(len(missing), "image that is", "images that are")
+        problem = f"{base / _PATHS} names {count} not there: {listed(missing)}"
+        hint = f"get them, or take their lines out of {_PATHS}"
+        faults.append(InputError(problem, "expected all of them", hint))
+    if loose:
+        count = number_of(len(loose), "image")
+        problem = f"{base / _PATHS} names {count} in no class folder: {listed(loose)}"
+        hint = f"move them into class folders, or take their lines out of {_PATHS}"
+        faults.append(InputError(problem, "expected CLASS/FILE", hint))
+    return faults
+
+
+def _loose_images(inspection: Inspection, shape: Shape) -> set[str]:
+    """The images next to the class folders, as the list names them."""
+    loose = (name.removeprefix(shape.lead) for name in inspection.items)
+    return {name for name in loose if "/" not in name}
 
 
 def _missing_splits(

@@ -49,7 +49,8 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     if left_out:
         bare_folders = [folder for folder in shape.roles.unlabelled if folder not in splits]
         count = number_of(left_out, inspection.noun)
-        skip_notes.append(f"{', '.join(bare_folders)}: {count} without a class, left out")
+        place = f"{', '.join(bare_folders)}: " if bare_folders else ""
+        skip_notes.append(f"{place}{count} without a class, left out")
     added_splits = listed(splits.keys() - shape.splits.keys())
     evidence = f"{listed(list_files)} has the classes of {added_splits}"
     meaning = f"the folders of {listed(shape.splits)} are the classes: {listed(shape.classes)}"

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import CommandLine, command_line, in_sequence
+from imagenet_prep.escaping import CommandLine, Shell, command_line, in_sequence, quoted
 from imagenet_prep.hints import Hint, join_hints
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import decode_rgb, read_facts
@@ -322,7 +322,8 @@ def _interpret(
     splits = splits_above(names)
     proposal = Proposal("files", "image", names, lead, splits=splits, annotations={"mask": keys})
     counts = f"{len(images) - len(bare):,} of {len(images):,} images"
-    evidence = f"{listed(keys['folder'])} has masks of {counts}"
+    has = "has" if len(keys["folder"]) == 1 else "have"
+    evidence = f"{listed(keys['folder'])} {has} masks of {counts}"
     losses = _without_counterpart(inspection, missing, "mask", "an image")
     losses += _without_counterpart(inspection, bare, "image", "a mask")
     return Interpretation(
@@ -336,6 +337,7 @@ def _interpret(
         mended_faults=_lossy(masks),
         mending=f"take 255 from a brightness of {THRESHOLD} on, and 0 below",
         mended="made 0 and 255",
+        total=len(images),
     )
 
 
@@ -407,25 +409,42 @@ def _question(inspection: Inspection, masks: _Masks, others: Sequence[_Masks]) -
     if not rivals:
         return []
     choices = [masks, *rivals]
+    names = listed(map(_name, choices))
+    problem = f"{inspection.folder}: {names} each have a mask of the same images"
+    expected = "expected one mask for each image"
+    folders = [folder for choice in choices for folder in choice.folders]
+    are_mixed = len(set(folders)) < len(folders)
+    if are_mixed and not all(choice.suffixes.mask for choice in choices):
+        return [InputError(problem, expected, "keep one of them, and move the others away")]
     commands: list[str] = []
     for kept in choices:
         set_aside = [choice for choice in choices if choice is not kept]
-        commands.append(_moving_command(inspection, set_aside))
-    names = listed(map(_name, choices))
-    problem = f"{inspection.folder}: {names} each have a mask of the same images"
+        commands.append(_moving_command(inspection, set_aside, are_mixed=are_mixed))
     hint = Hint("set the others aside: ", join_hints("; or ", commands))
-    return [InputError(problem, "expected one mask for each image", hint)]
+    return [InputError(problem, expected, hint)]
 
 
-def _moving_command(inspection: Inspection, choices: Sequence[_Masks]) -> CommandLine:
-    """The command that moves masks out of a folder."""
+def _moving_command(
+    inspection: Inspection, choices: Sequence[_Masks], *, are_mixed: bool
+) -> CommandLine:
+    """The command that moves masks out of a folder;
+    files by their suffix, if masks that are kept are among them.
+    """
     folder = inspection.folder
+    place = folder.resolve()
     moves: list[CommandLine] = []
     for masks in choices:
+        suffix = masks.suffixes.mask
         for name in masks.folders:
-            target = folder.with_name(f"{folder.name}-{name.replace('/', '-')}")
-            move = command_line(["mv", "--", str(folder / name), str(target)])
-            moves.append(move)
+            source = str(folder / name)
+            end = f"{name.replace('/', '-')}{suffix if are_mixed else ''}"
+            target = str(place.with_name(f"{place.name}-{end}"))
+            if not are_mixed:
+                moves.append(command_line(["mv", "--", source, target]))
+                continue
+            files = Shell(f"{quoted(source)}/*{quoted(suffix)}.*")
+            moves.append(command_line(["mkdir", "--", target]))
+            moves.append(command_line(["mv", "--", files, target]))
     return in_sequence(moves)
 
 

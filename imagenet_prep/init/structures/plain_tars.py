@@ -15,13 +15,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.hints import Hint
 from imagenet_prep.init.file_endings import DATA
 from imagenet_prep.init.folder_shapes import Shape, faults_of, is_usual, shape_of
-from imagenet_prep.init.inspection import (
-    Inspection,
-    main_content,
-    strange,
-    strange_among,
-    wrong_formats,
-)
+from imagenet_prep.init.inspection import Inspection, main_content
 from imagenet_prep.init.packed_files import unpacking_hint
 from imagenet_prep.init.proposal import (
     CERTAIN,
@@ -31,6 +25,7 @@ from imagenet_prep.init.proposal import (
     Interpretation,
     Proposal,
 )
+from imagenet_prep.init.unfit_files import strange, strange_among, wrong_formats
 from imagenet_prep.recipes.classes import class_order
 from imagenet_prep.recipes.columns import Content, has_ending_of
 from imagenet_prep.recipes.divisions import Division
@@ -131,7 +126,9 @@ def _evidence(
 def _fault_of_double(inspection: Inspection, name: str) -> InputError:
     """The fault of a file that is in several tars under one name."""
     problem = f"{inspection.folder}: {name} is in several tars"
-    hint = Hint(inspection.command_as("class-tars"), " takes each tar for a class")
+    hint: str = Hint(inspection.command_as("class-tars"), " takes each tar for a class")
+    if "/" in name:
+        hint = unpacking_hint(inspection.folder, list(inspection.archives), apart=True)
     return InputError(problem, "expected every name once", hint)
 
 
@@ -169,7 +166,14 @@ def _faults_of_splits(
 
 
 def _unpacking_tars(inspection: Inspection) -> str:
-    return unpacking_hint(inspection.folder, list(inspection.archives))
+    """The hint that unpacks the tars; into a folder each, where folders don't tell files apart."""
+    names: list[str] = []
+    for listing in inspection.archives.values():
+        names += listing.names
+    are_alike = len(set(names)) < len(names)
+    are_bare = len(inspection.archives) > 1 and not all("/" in name for name in names)
+    archives = list(inspection.archives)
+    return unpacking_hint(inspection.folder, archives, apart=are_alike or are_bare)
 
 
 def _doubtful(inspection: Inspection, shape: Shape) -> list[InputError]:
@@ -206,6 +210,9 @@ def _recognise_class_tars(inspection: Inspection) -> Interpretation | None:
         certainty=certainty,
         evidence=(f"{tars}, their names: {listed(classes)}",),
         meaning=f"each tar is a class: {listed(classes)}",
+        is_labelled=True,
+        labelled=as_source.file_count,
+        classes=len(classes),
     )
 
 
@@ -242,10 +249,7 @@ def _interpret(
         places = shape.roles.places_in_tars()
     if places is None:
         places = {}
-        left_out = listed(shape.roles.left_out)
-        problem = f"{inspection.folder}: folders in tars that are no classes: {left_out}"
-        expected = "expected class folders, or splits of them"
-        faults.append(InputError(problem, expected, _unpacking_tars(inspection)))
+        faults.append(_fault_of_left_out(inspection, shape))
     tars = list(inspection.archives)
     options: dict[str, str | bool] = {}
     if tar_folders:
@@ -272,15 +276,29 @@ def _interpret(
     )
 
 
+def _fault_of_left_out(inspection: Inspection, shape: Shape) -> InputError:
+    """The fault of folders that no recipe can leave out, or of files next to class folders."""
+    expected = "expected class folders, or splits of them"
+    hint = _unpacking_tars(inspection)
+    if shape.roles.left_out:
+        left_out = listed(shape.roles.left_out)
+        problem = f"{inspection.folder}: folders in tars that are no classes: {left_out}"
+        return InputError(problem, expected, hint)
+    count = number_of(shape.roles.loose, "file")
+    place = shape.lead.rstrip("/")
+    problem = f"{inspection.folder}: {count} in {place} in tars, and in no class folder"
+    return InputError(problem, expected, hint)
+
+
 def _faults_in_tars(inspection: Inspection, content: Content) -> list[InputError]:
     """The faults of images in tars that can't be read, or not with the others."""
     faults: list[InputError] = []
     for tar, listing in inspection.archives.items():
         place = inspection.folder / tar
-        faults += wrong_formats(place, listing.names, content)
+        faults += wrong_formats(place, listing.names, content, in_tar=True)
         if strange_names := strange_among(listing.names, content):
             fit = sum(has_ending_of(content, name) for name in listing.names)
-            faults.append(strange(place, strange_names, content, fit))
+            faults.append(strange(place, strange_names, content, fit, in_tar=True))
     return faults
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.hints import Hint
 from imagenet_prep.init.folder_shapes import shape_of
 from imagenet_prep.init.init_options import InitOptions
@@ -38,7 +38,7 @@ from imagenet_prep.recipes.schema import Recipe, Source
 from imagenet_prep.recipes.splits import place_of_split
 from imagenet_prep.sources.names import text_of
 from imagenet_prep.sources.parquets import has_images
-from imagenet_prep.text import listed, number_of
+from imagenet_prep.text import either, listed, number_of
 
 _METADATA = "metadata"
 _COLUMN = re.compile(r"(.*_)?file_name")
@@ -75,15 +75,15 @@ def recognise(inspection: Inspection) -> Interpretation | None:
         return Interpretation(certainty, (), meaning, faults=(fault,), annotation_files=tables)
     image_names = _names_from(folder, images)
     bare = [name for name in inspection.items if name not in image_names]
+    archives = _archives_of(inspection, image_names)
     interpretation = _interpret(inspection, tables, rows, images, bare)
     content = inspection.content or "image"
     proposal = _propose(images, groups, source, recipe, content)
-    archives = _archives_of(inspection, image_names)
     return replace(
         interpretation,
         meaning=meaning,
         proposal=proposal,
-        containers=archives,
+        containers=[*archives, *inspection.items] if archives else (),
     )
 
 
@@ -150,6 +150,7 @@ def choose_table(table: Path, engine: Engine, options: InitOptions) -> Choice:
 
     Raises:
         InputError: it names no images, or one that is not there; the error has its line.
+        UsageError: a split that the user names is no value of a column.
     """
     path = Path(os.path.abspath(table))  # noqa: PTH100 - links stay, as in names
     if has_ending(path.name, PARQUET) and has_images(path):
@@ -159,6 +160,7 @@ def choose_table(table: Path, engine: Engine, options: InitOptions) -> Choice:
     splits = splits_by_value(options.splits)
     recipe = replace(recipe, splits=splits or None)
     rows = read_tables(source, {split: [path]})
+    _check_splits(table, rows, options)
     recipe_file = _as_file(path, recipe)
     try:
         images = find_images(recipe_file, rows, path.parent, engine)
@@ -172,6 +174,17 @@ def choose_table(table: Path, engine: Engine, options: InitOptions) -> Choice:
     evidence_of_marks = _evidence_of_marks(images)
     notes = _notes_on_others(path)
     return Choice("universal-table", (evidence, *evidence_of_marks), notes, proposal)
+
+
+def _check_splits(table: Path, rows: Rows, options: InitOptions) -> None:
+    """Raise UsageError if a split that the user names is no value of a column."""
+    values = sorted({image.split for image in rows.images if image.split})
+    for split, value in options.splits.items():
+        if value not in values:
+            problem = f"{table} has no value {value} for --split {split}"
+            expected = f"expected {either(values)}" if values else "expected a column of splits"
+            hint = Hint("without --split: ", options.command(table, splits={}))
+            raise UsageError(problem, expected, hint)
 
 
 def _choose_parquet(path: Path, engine: Engine) -> Choice:
@@ -350,8 +363,9 @@ def _propose(
 def _evidence(inspection: Inspection, tables: Sequence[str], rows: Rows, bare_count: int) -> str:
     """How many images the tables name, and in which column."""
     total = len(inspection.items)
-    counts = f"{total - bare_count:,} of {total:,} images"
-    if not total:
+    named = total - bare_count
+    counts = f"{named:,} of {total:,} images"
+    if len(rows.images) > named:  # some are in archives
         counts = number_of(len(rows.images), "image")
     verb = "names" if len(tables) == 1 else "name"
     return f"{listed(tables)} {verb} {counts} in the column `{rows.roles.image}`"
@@ -366,7 +380,7 @@ def _evidence_of_marks(images: RowListing) -> list[str]:
         for image in marked_images.values():
             box_count += len(image.objects)
         boxes = number_of(box_count, "box", "boxes")
-        evidence.append(f"{boxes} in {len(marked_images):,} images")
+        evidence.append(f"{boxes} in {number_of(len(marked_images), 'image')}")
     mask_count = len(images.marks.masks)
     if mask_count:
         evidence.append(number_of(mask_count, "mask"))

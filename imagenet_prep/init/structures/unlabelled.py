@@ -27,9 +27,13 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     items, lead = _images_alone(inspection, shape)
     names = [name.removeprefix(lead) for name in items]
     splits = named_folders(inspection) or {}
+    notes = _notes_on_others(inspection, shape, items)
     if splits:
         leads = tuple(f"{folder}/" for folder in splits)
         names = [name for name in names if name.startswith(leads)]
+        if len(names) < len(items):
+            others = number_of(len(items) - len(names), inspection.noun)
+            notes.append(f"{others} in no folder of --split, left out")
     else:
         splits = splits_above(names) or _splits_by_tops(names)
     if shape.has_classes:
@@ -38,7 +42,7 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     else:
         certainty = POSSIBLE
         faults = _faults_of_masks(inspection, items)
-    count = number_of(len(items), inspection.noun)
+    count = number_of(len(names), inspection.noun)
     proposal = Proposal("files", inspection.content, names, lead, splits=splits)
     return Interpretation(
         certainty,
@@ -47,7 +51,7 @@ def recognise(inspection: Inspection) -> Interpretation | None:
         proposal,
         faults,
         is_labelled=False,
-        skip_notes=_notes_on_others(inspection, shape, items),
+        skip_notes=notes,
     )
 
 

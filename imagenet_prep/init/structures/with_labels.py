@@ -31,9 +31,6 @@ from imagenet_prep.init.structures.several_labels import find_separator
 from imagenet_prep.init.table_proposal import kept_items, propose_files, remarks_on_lists
 from imagenet_prep.recipes.labels_file import LABELS
 
-_MOST_CANDIDATES = 3
-"""Columns or tables that a question names."""
-
 
 def _recognise(inspection: Inspection) -> Interpretation | None:
     """A file names at least half of the images."""
@@ -152,6 +149,8 @@ def _meaning(table: LabelsFile) -> str:
     """The meaning of a table for the images, in a question."""
     if len(table.image_columns) > 1:
         return f"several columns of {table.place} name images"
+    if table.has_labels and table.splits is not None and not table.splits.is_sure:
+        return f"{table.place} has the labels, and its column {table.splits.name} may be the splits"
     if table.has_labels:
         return f"{table.place} has the labels"
     if table.candidates:
@@ -211,7 +210,7 @@ def _alternatives(
     if len(rivals) == 1 or inspection.options.label is not None:
         return []
     alternatives: list[Alternative] = []
-    for rival in rivals[:_MOST_CANDIDATES]:
+    for rival in rivals:
         label = rival.name
         if rival.label:
             label += f":{rival.label}"
@@ -226,7 +225,7 @@ def _by_image_columns(
     """Each column of paths that may name the images."""
     row_count = len(table.named_rows)
     alternatives: list[Alternative] = []
-    for column in table.image_columns[:_MOST_CANDIDATES]:
+    for column in table.image_columns:
         options = _options(inspection, table, "", items)
         options["image"] = column
         alternatives.append(Alternative(row_count, table.classes, options))
@@ -259,7 +258,7 @@ def _by_candidates(
     alternatives: list[Alternative] = []
     if len(table.candidates) == 1:
         alternatives.append(Alternative(0, 0, {"as": "unlabelled"}))
-    for candidate in table.candidates[:_MOST_CANDIDATES]:
+    for candidate in table.candidates:
         row_count = len(table.named_rows)
         options = _options(inspection, table, candidate.option, items)
         alternatives.append(Alternative(row_count, candidate.classes, options))

@@ -44,10 +44,10 @@ from imagenet_prep.recipes.source_kinds import kinds_with_samples, source_kinds
 from imagenet_prep.recipes.splits import USUAL
 from imagenet_prep.recipes.typed_values import flat_labels
 from imagenet_prep.sources.array_formats import counts_from_1
-from imagenet_prep.text import listed, number_of
+from imagenet_prep.text import either, listed, number_of
 
 _MOST_ALTERNATIVES = 4
-"""Columns or files that a question names."""
+"""Files that a question names."""
 
 _NOUNS = {"arrays": "array"}
 """The name of one file of a kind, if its key in `source` is a plural."""
@@ -163,10 +163,15 @@ def _split_of_file(path: str) -> str:
 def _fault_of_undivided(inspection: Inspection, groups: Mapping[str, Sequence[str]]) -> InputError:
     """The fault of files in no split next to others in splits."""
     undivided = listed(groups[""])
-    divided = listed(groups[max(groups)])
-    problem = f"{inspection.folder}: {undivided} is in no split, and {divided} is"
+    split = max(groups)
+    problem = (
+        f"{inspection.folder}: some files are in no split ({undivided}), "
+        f"others are in {split} ({listed(groups[split])})"
+    )
     expected = "expected all files in splits, or none"
-    return InputError(problem, expected, "move it, or name it as the others")
+    example = f"{split}-{base_name(groups[''][0])}"
+    hint = f"move those in no split away, or rename them by splits, such as {example}"
+    return InputError(problem, expected, hint)
 
 
 def _labels_of(samples: Samples, name: str, label: str | None) -> LabelsFile:
@@ -261,7 +266,8 @@ def _evidence(kind: str, names: Sequence[str], files: _SampleFiles) -> list[str]
     samples, label = files.samples, files.label
     noun = _NOUNS.get(kind, kind)
     count = number_of(len(names), f"{noun} file")
-    evidence = [f"{count} with {len(samples.names):,} samples: {listed(names)}"]
+    sample_count = number_of(len(samples.names), "sample")
+    evidence = [f"{count} with {sample_count}: {listed(names)}"]
     if label is not None:
         classes = number_of(files.table.classes, "class", "classes")
         evidence.append(f"{label} is the class: {classes}")
@@ -273,7 +279,7 @@ def _evidence(kind: str, names: Sequence[str], files: _SampleFiles) -> list[str]
     box_count = sum(len(image.objects) for image in images)
     if box_count:
         boxes = number_of(box_count, "box", "boxes")
-        evidence.append(f"{boxes} in {len(images):,} images")
+        evidence.append(f"{boxes} in {number_of(len(images), 'image')}")
     missing = _missing_numbers(names)
     if missing:
         evidence.append(f"missing, by the numbers of the others: {listed(missing)}")
@@ -346,8 +352,11 @@ def _choose_label(
         return column, []
     if column:
         problem = f"{inspection.folder} has no column {column}"
-        columns = ", ".join(samples.columns) or "none"
-        raise InputError(problem, f"expected one of {columns}")
+        expected = "expected no --label: there are no columns"
+        if samples.columns:
+            expected = f"expected --label {either(samples.columns)}"
+        hint = Hint("without --label: ", inspection.command(label=None))
+        raise InputError(problem, expected, hint)
     if samples.label is not None or samples.doubt:
         return None, []
     candidates = _candidates(samples)
@@ -366,7 +375,7 @@ def _choose_candidate(
     if len(candidates) > 1 and (is_known or kind == "arrays"):
         total = len(samples.names)
         alternatives: list[Alternative] = []
-        for candidate in candidates[:_MOST_ALTERNATIVES]:
+        for candidate in candidates:
             options = {"label": candidate.option}
             alternatives.append(Alternative(total, candidate.classes, options, total))
         return None, alternatives

@@ -1,0 +1,593 @@
+"""What init says is true of the folder at hand, and its commands help; one row a message."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import pytest
+from made_folders import CATS, FLAT, Made, images, picture
+from made_tars import in_memory, pack
+from running import command_here, prep_here
+
+Files = Mapping[str, bytes | None]
+
+PETS = {f"{kind}/{number}.jpg": None for kind in ("cat", "dog") for number in range(3)}
+IN_SPLITS = {f"{split}/{name}": None for split in ("train", "val") for name in CATS}
+TEN = [f"{number}.jpg" for number in range(10)]
+
+
+def table(names: list[str] | Files, header: str, *columns: str) -> bytes:
+    """A CSV with a line for each name; the values of each column come in turn."""
+    lines = [header]
+    for number, name in enumerate(names):
+        cells = [column.split()[number % len(column.split())] for column in columns]
+        lines.append(",".join((name, *cells)))
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def tar(*names: str, **texts: bytes) -> bytes:
+    """A tar of images, and of other files."""
+    return pack({**{name: picture(name) for name in names}, **texts})
+
+
+LABELS = table(FLAT, "file,label", "a b")
+FRACTIONS = table(FLAT, "file,size", "0.5 1.5 2.5")
+XML = "<a>{}</a>"
+PARTITION = table(FLAT, "file,label,part", "a b", "x=1 y y")
+JOINED = {
+    **images(*TEN),
+    "train.csv": table(TEN[:6], "file,label", "a b"),
+    "val.csv": table([*TEN[6:9], "none.jpg"], "file,label", "a b"),
+}
+TWO_MASKS = {
+    **{f"images/{number}.jpg": None for number in range(4)},
+    **{f"masks/{number}_seg.png": None for number in range(4)},
+    **{f"masks/{number}_ins.png": None for number in range(4)},
+}
+BOXES = b"""<annotation><filename>0.jpg</filename><size><width>16</width><height>16</height>
+<depth>3</depth></size><object><name>cat</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>9</xmax>
+<ymax>9</ymax></bndbox></object></annotation>"""
+BOXED = {
+    **{f"images/{number}.jpg": None for number in range(4)},
+    **{f"boxes/{number}.xml": BOXES.replace(b"0.jpg", b"%d.jpg" % number) for number in range(4)},
+    "masks/0.png": None,
+    "more/masks/1.png": None,
+}
+VOC = {
+    **{f"JPEGImages/{number}.jpg": None for number in range(4)},
+    **{f"Annotations/{number}.xml": BOXES for number in range(4)},
+    "ImageSets/Main/train.txt": b"0\n1\n",
+    "ImageSets/Main/val.txt": b"2\n",
+}
+
+
+def _labelled(**contents: bytes) -> Files:
+    """Flat images next to these files; _ in a name stands for a point."""
+    return {**images(*FLAT), **{name.replace("_", "."): data for name, data in contents.items()}}
+
+
+CUB_PATHS = "".join(f"{place} {name}\n" for place, name in enumerate(PETS, 1)).encode()
+
+
+def _save_arrays(file: BinaryIO) -> None:
+    """Four images and their labels."""
+    np.savez(file, images=np.zeros((4, 8, 8, 3), np.uint8), labels=np.arange(4) % 2)
+
+
+ARRAY = in_memory(lambda file: np.save(file, np.zeros((8, 8), np.float32)))
+ARRAYS = {"train.npz": in_memory(_save_arrays)}
+
+
+@dataclass(frozen=True, slots=True)
+class Saying:
+    """A folder, options, and what init must say or must not; ``status`` is that of the command."""
+
+    files: Files
+    options: str
+    words: tuple[str, ...]
+    status: int = 4
+    absent: tuple[str, ...] = ()
+
+
+SAYINGS: dict[str, Saying] = {
+    # columns
+    "a column that no table has": Saying(
+        _labelled(l_csv=LABELS),
+        "--as with-labels --label none",
+        ("data has no table with the column none, which --label names\nexpected one of file, lab",),
+        status=2,
+        absent=("names its images",),
+    ),
+    "one of several columns": Saying(
+        _labelled(l_csv=LABELS), "--label label,none", ("the column none, which",), status=2
+    ),
+    "a column of fractions": Saying(
+        _labelled(l_csv=FRACTIONS),
+        "--label size",
+        ("the column size, which --label names, can't be the classes",),
+        status=2,
+        absent=("no table",),
+    ),
+    "a column that names no image": Saying(
+        _labelled(l_csv=FRACTIONS),
+        "--image size",
+        ("the column size, which --image names, names none of the images",),
+        status=2,
+    ),
+    "the column of labels as that of paths": Saying(
+        _labelled(l_csv=LABELS),
+        "--image label",
+        ("the column label, which --image names, names none of the images",),
+        status=2,
+    ),
+    "a column for class folders": Saying(
+        {**PETS, "l.csv": table(PETS, "file,kind", "x y z")},
+        "--as class-folders --label kind",
+        ("--as class-folders does not read the column kind", "init data --label kind"),
+        status=2,
+        absent=("no table",),
+    ),
+    "only fractions": Saying(
+        _labelled(l_csv=FRACTIONS),
+        "",
+        ("no class: no column (size) looks like classes\n",),
+        status=0,
+        absent=("--label size",),
+    ),
+    "a table of few images": Saying(
+        _labelled(l_csv=table(FLAT[:2], "file,label", "a b")),
+        "--as with-labels",
+        (
+            "holds no file that names at least half of its images",
+            "for the 2 images that l.csv labels: imagenet-prep init data --as with-labels --label "
+            "l.csv:label",
+        ),
+        status=2,
+    ),
+    "names with another ending": Saying(
+        _labelled(l_csv=LABELS.replace(b"jpg", b"png")),
+        "",
+        ("its names have another ending: 0.png is 0.jpg",),
+        status=0,
+    ),
+    "an array without the column": Saying(
+        ARRAYS,
+        "--label none",
+        ("data has no column none\nexpected --label labels\nwithout --label: ",),
+    ),
+    # structures
+    "another structure": Saying(
+        images(*PETS),
+        "--as plain-tars",
+        ("expected --as all-folders, class-folders or unlabelled\nwithout --as: ",),
+        status=2,
+        absent=("to see why",),
+    ),
+    "no structure": Saying({"a.md": b"x"}, "--as plain-tars", ("to see why: ",), status=2),
+    # files that are not read
+    "a few names": Saying(
+        _labelled(a_xml=XML.format("0.jpg").encode()),
+        "",
+        ("a.xml may label the images, and init finds no labels there",),
+        absent=("names none of them", "`labels`"),
+    ),
+    "two files of names": Saying(
+        _labelled(
+            a_xml=XML.format(" ".join(FLAT)).encode(), b_xml=b" ".join(map(str.encode, FLAT))
+        ),
+        "",
+        ("a.xml, b.xml have the names of at least half of the images",),
+    ),
+    "what can't be unpacked": Saying(
+        {**images(*PETS), "a.beton": b"x"}, "", ("\nmove them away; ",), absent=("unpack",)
+    ),
+    "nothing that can be unpacked": Saying(
+        {"a.rec": b"x"}, "", ("a function of yours can read any format",), absent=("unpack",)
+    ),
+    "hidden files alone": Saying(
+        {".a.jpg": None}, "", ("found nothing, and what is skipped as hidden: .a.jpg",)
+    ),
+    "one tar": Saying(
+        {**images(*PETS), "a.tar": tar("cat/9.jpg")},
+        "",
+        ("holds 1 tar that would not be read: a.tar", "move it to a folder of its own"),
+    ),
+    "an image next to other files": Saying(
+        {"a.tar": tar("1.jpg", **{"1.cls": b"0"}), "x.jpg": None},
+        "--as webdataset",
+        ("holds 1 image outside of tars", "found 1 image in 1 class", "with 1 sample: a.tar"),
+        status=0,
+    ),
+    "one array next to one image": Saying(
+        {"a.jpg": None, "b.npy": b"x"}, "", ("next to 1 image:",)
+    ),
+    "a part that is missing": Saying(
+        {"a.tar.001": b"x", "a.tar.003": b"y"},
+        "",
+        ("get the parts of a.tar between a.tar.001 and a.tar.003",),
+        absent=("cat --",),
+    ),
+    "the first part is missing": Saying(
+        {"a.tar.2": b"x", "a.tar.3": b"y"}, "", ("get the parts of a.tar before a.tar.2",)
+    ),
+    "files of two losses": Saying(
+        JOINED,
+        "",
+        (
+            "2 obstacles: data/train.csv, data/val.csv label 9 of 10 images; no line names 9.jpg",
+            "label 1 file that is not there: data/val.csv, line 5 names none.jpg",
+            "\nto leave them out, run the command with --as with-labels below\n",
+        ),
+    ),
+    "files in no split": Saying(
+        {name: tar("1.jpg", **{"1.cls": b"0"}) for name in ("a.tar", "b.tar", "train-1.tar")},
+        "",
+        (
+            "some files are in no split (a.tar, b.tar), others are in train (train-1.tar)",
+            "such as train-a.tar",
+        ),
+    ),
+    "an image in no list": Saying(
+        VOC,
+        "",
+        ("1 image in no list of ImageSets/Main", "expected every image in a list"),
+        absent=("needs an annotation",),
+    ),
+    "a loose image of a split": Saying(
+        {**IN_SPLITS, "train/x.jpg": None},
+        "",
+        ("error: train/x.jpg is in no class folder\nexpected data/train/CLASS/FILE",),
+    ),
+    # splits
+    "a folder of tars as a split": Saying(
+        {"train/a.tar": tar("cat/1.jpg"), "test/a.tar": tar("cat/2.jpg")},
+        "--split train=train --split test=test",
+        ("--split train: the folder data/train holds no image files",),
+        status=2,
+        absent=("no folder",),
+    ),
+    "a name of two images": Saying(
+        {**images(*PETS), "x.txt": b"0.jpg\n", "y.txt": b"1.jpg\n"},
+        "--split train=x.txt --split test=y.txt",
+        ("x.txt, line 1: 0.jpg may be cat/0.jpg or dog/0.jpg",),
+        status=2,
+        absent=("is no image",),
+    ),
+    "an image in two lists": Saying(
+        {**images(*PETS), "x.txt": b"cat/0.jpg\ndog/0.jpg\n", "y.txt": b"dog/1.jpg\ncat/0.jpg\n"},
+        "--split train=x.txt --split test=y.txt",
+        ("y.txt, line 2: cat/0.jpg is in x.txt, line 1 already",),
+        status=2,
+    ),
+    "images in no folder of a split": Saying(
+        {f"{folder}/{name}": None for folder in "AB" for name in FLAT},
+        "--as unlabelled --split train=A",
+        ("\n6 images without a class\n", "6 images in no folder of --split, left out"),
+        status=0,
+    ),
+    "an arrays file of no split": Saying(
+        {**ARRAYS, "b.npz": ARRAYS["train.npz"]},
+        "",
+        ("found 8 images in 2 classes, in train, with",),
+        status=0,
+    ),
+    # lists
+    "two ways to split": Saying(
+        {
+            **images(*PETS),
+            **{f"train{number}.txt": b"cat/0.jpg\ncat/1.jpg\ndog/0.jpg\n" for number in "12"},
+            **{f"test{number}.txt": b"dog/1.jpg\n" for number in "12"},
+        },
+        "",
+        (
+            "error: data: 2 ways to split the images: train1.txt, test1.txt; train2.txt, test2.txt\n",
+        ),
+        absent=("no labels", "path:label"),
+    ),
+    "a list of names next to the folder": Saying(
+        {**images(*PETS), "../other-train.txt": "".join(f"{name}\n" for name in PETS).encode()},
+        "",
+        ("found 6 images in 2 classes",),
+        status=0,
+        absent=("other-train",),
+    ),
+    "a list of names alone": Saying(
+        _labelled(l_txt="".join(f"{name}\n" for name in FLAT).encode()),
+        "",
+        ("data/l.txt has names of images, and no labels\n",),
+        absent=("line 1",),
+    ),
+    "an image of CUB in no class folder": Saying(
+        {
+            **images(*PETS, "x.jpg"),
+            "images.txt": CUB_PATHS + b"7 x.jpg\n",
+            "train_test_split.txt": b"".join(b"%d 1\n" % number for number in range(1, 8)),
+        },
+        "",
+        (
+            "images.txt names 1 image in no class folder: x.jpg",
+            "take their lines out of images.txt",
+        ),
+        absent=("not there",),
+    ),
+    "an image of CUB that is not there": Saying(
+        {
+            **images(*PETS),
+            "images.txt": CUB_PATHS + b"7 cat/9.jpg\n",
+            "train_test_split.txt": b"".join(b"%d 1\n" % number for number in range(1, 8)),
+        },
+        "",
+        ("images.txt names 1 image that is not there: cat/9.jpg",),
+    ),
+    "more columns than lines": Saying(
+        _labelled(
+            l_csv=table(
+                FLAT, "file,c1,c2,c3,c4,c5", "a b", "x x y", "p p p q q q", "m n n m", "r s s"
+            )
+        ),
+        "",
+        ("can be read in 5 ways: ", "choose one (4 of them are below); each line"),
+    ),
+    "numbers that may be splits": Saying(
+        _labelled(l_csv=table(FLAT, "file,label,split", "a b", "0 1 2")),
+        "",
+        ("l.csv has the labels, and its column split may be the splits",),
+    ),
+    "one-hot columns": Saying(
+        _labelled(l_csv=table(FLAT, "file,a,b", "0 1", "1 0")),
+        "",
+        ("; the columns a, b give 2 classes",),
+        status=0,
+    ),
+    "a loose file below a folder in a tar": Saying(
+        {"a.tar": tar("d/x.jpg", *(f"d/{name}" for name in PETS))},
+        "",
+        ("1 file in d in tars, and in no class folder",),
+        absent=("that are no classes",),
+    ),
+    "a table of images in a tar and next to it": Saying(
+        {
+            "t.tar": tar(*FLAT),
+            "x.jpg": None,
+            "metadata.csv": table(
+                [*(f"t.tar/{name}" for name in FLAT), "x.jpg"], "file_name,label", "a b"
+            ),
+        },
+        "",
+        ("found 7 images in 2 classes", "metadata.csv names 7 images in the column `file_name`"),
+        status=0,
+        absent=("would not be read",),
+    ),
+    "a table of arrays": Saying(
+        {
+            **{f"{number}.npy": ARRAY for number in range(4)},
+            "l.csv": table([f"{number}.npy" for number in range(3)], "file,label", "a b"),
+        },
+        "",
+        ("labels 3 of 4 arrays; no line names 3.npy\nevery array needs a line",),
+        absent=(" images", " image "),
+    ),
+    "an image among arrays": Saying(
+        {**{f"{number}.npy": ARRAY for number in range(4)}, "x": picture("x.jpg")},
+        "",
+        ("x (JPEG) (1 in all)\nexpected arrays alone\nmove them away",),
+        absent=("convert",),
+    ),
+    "odd files in a tar": Saying(
+        {"a.tar": tar(*PETS, **{"cat/x.npy": b"x", "cat/y.ppm": b"P6"})},
+        "",
+        (
+            "convert them to PNG or JPEG, and pack the tar again",
+            "pack the tar again, with one kind alone",
+        ),
+        absent=("move", "FOLDER"),
+    ),
+    # masks, and tables of several splits
+    "boxes next to masks of some images": Saying(
+        BOXED,
+        "",
+        (
+            "masks, more/masks have masks of 2 of 4 images",
+            "\n  0 of 4 images, 0 classes: imagenet-prep init data --as masks\n",
+            "\n  4 of 4 images, 1 class: imagenet-prep init data --as pascal-voc\n",
+        ),
+    ),
+    "tables of splits": Saying(
+        {name: content for name, content in JOINED.items() if name != "9.jpg"},
+        "--as with-labels",
+        ("train.csv, val.csv name 9 of 9 images",),
+        status=0,
+    ),
+    "tables of splits that are not used": Saying(
+        {
+            **images(*IN_SPLITS),
+            "train.csv": table(
+                [name for name in IN_SPLITS if "train" in name], "file,note", "p q r s"
+            ),
+            "val.csv": table([name for name in IN_SPLITS if "val" in name], "file,note", "t u v w"),
+        },
+        "--as class-folders",
+        ("train.csv, val.csv are not used: they name 8 of 8 images, and have no class",),
+        status=0,
+        absent=("not used: train",),
+    ),
+    # tars
+    "tars that are classes": Saying(
+        {"cat.tar": tar("1.jpg", **{"l.json": b"{}"}), "dog.tar": tar("1.jpg")},
+        "",
+        ("  2 of 2 images, 2 classes: imagenet-prep init data --as class-tars",),
+    ),
+    "several labels in tars": Saying(
+        {"a.tar": tar(*FLAT), "l.csv": LABELS + b"0.jpg,b\n"},
+        "",
+        ("'0.jpg' is in line 2 already",),
+        absent=("several-labels",),
+    ),
+    # questions
+    "a way that would stop": Saying(
+        {
+            "0.jpg": None,
+            "metadata.csv": b"file_name,label,xmin,ymin,xmax,ymax\n0.jpg,a,1,1,5,5\n",
+        },
+        "",
+        ("--as universal-table would stop: ", "boxes without a class", "init data --as csv-boxes"),
+        absent=("init data --as universal-table",),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAYINGS)
+def test_what_init_says_is_true_of_the_folder(name: str, tmp_path: Path) -> None:
+    """Each row was once another sentence, which was false there."""
+    saying = SAYINGS[name]
+    Made(saying.files).save(tmp_path / "data")
+    ran = prep_here("init", "data", *shlex.split(saying.options), cwd=tmp_path)
+    text = f"{ran.stdout}{ran.stderr}"
+    assert ran.returncode == saying.status, text
+    for words in saying.words:
+        assert words in text
+    for words in saying.absent:
+        assert words not in text
+
+
+COMMANDS: dict[str, Saying] = {
+    "a split for values with other signs": Saying(
+        _labelled(l_csv=PARTITION), "--split train=y", ("x-1", "train"), status=2
+    ),
+    "the table of a part": Saying(
+        _labelled(l_csv=table(FLAT[:2], "file,label", "a b")), "--as with-labels", (), status=2
+    ),
+    "the first column that can be classes": Saying(
+        _labelled(l_csv=table(FLAT, "file,size,note", "0.5 1.5 2.5", "p q r s t u")),
+        "",
+        ("--label note",),
+        status=0,
+    ),
+    "a table next to tars": Saying(
+        {"a.tar": tar(*PETS), "l.csv": table(PETS, "file,label", "a b")},
+        "--as plain-tars",
+        ("--as tars-with-labels --label l.csv:label",),
+        status=0,
+    ),
+    "a folder of the same classes": Saying(
+        {**IN_SPLITS, **{f"extra/{name}": None for name in CATS}},
+        "",
+        ("extra: 4 images, left out; as one more split: ",),
+        status=0,
+    ),
+    "a structure that is another one": Saying(
+        images(*PETS), "--as plain-tars", ("without --as: ",), status=2
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_command_of_a_message_helps(name: str, tmp_path: Path) -> None:
+    """It is copied word for word; a command with losses prints the one that accepts them."""
+    saying = COMMANDS[name]
+    Made(saying.files).save(tmp_path / "data")
+    ran = prep_here("init", "data", *shlex.split(saying.options), cwd=tmp_path)
+    text = f"{ran.stdout}{ran.stderr}"
+    assert ran.returncode == saying.status, text
+    assert all(words in text for words in saying.words), text
+    for _ in range(2):
+        (tmp_path / "data.yaml").unlink(missing_ok=True)
+        command = re.findall(r"imagenet-prep (init data.*)", text)[0]
+        ran = prep_here(*shlex.split(command), cwd=tmp_path)
+        text = f"{ran.stdout}{ran.stderr}"
+        if ran.returncode == 0:
+            break
+    assert ran.returncode == 0, text
+
+
+def test_a_wrong_structure_of_a_folder_with_images_alone(tmp_path: Path) -> None:
+    """The hint to write a table names the folder; with it, init takes the labels."""
+    Made(images(*FLAT)).save(tmp_path / "data")
+    refused = command_here("init", "data", "--as", "with-labels", status=2, cwd=tmp_path)
+    hint = "write a CSV with the columns filename and label into data"
+    assert refused.stderr.endswith(f"{hint}\n")
+    (tmp_path / "data/l.csv").write_bytes(LABELS.replace(b"file,", b"filename,"))
+    command_here("init", "data", "--as", "with-labels", cwd=tmp_path)
+
+
+def test_a_split_that_is_no_value_of_one_table(tmp_path: Path) -> None:
+    """The error names the values, and not a key of a recipe that the user never wrote."""
+    content = table(FLAT, "file_name,label,split", "a b", "one two")
+    Made({**images(*FLAT), "t.csv": content}).save(tmp_path / "data")
+    words = ("init", "data/t.csv", "--split", "train=one", "--split", "test=x")
+    refused = command_here(*words, status=2, cwd=tmp_path)
+    problem = "error: data/t.csv has no value x for --split test\nexpected one or two\n"
+    assert problem in refused.stderr
+    command = refused.stderr.rpartition("without --split: imagenet-prep ")[2]
+    command_here(*shlex.split(command), cwd=tmp_path)
+
+
+@pytest.mark.parametrize("folder", ["data", "."])
+def test_masks_in_one_folder_are_parted_by_their_suffix(folder: str, tmp_path: Path) -> None:
+    """The command moves only the masks of the other suffix; init takes the rest then."""
+    Made(TWO_MASKS).save(tmp_path / "data")
+    place = tmp_path if folder == "data" else tmp_path / "data"
+    refused = command_here("init", folder, status=4, cwd=place)
+    assert "masks (_ins), masks (_seg) each have a mask of the same images" in refused.stderr
+    command = re.findall(r"mkdir .*", refused.stderr)[0].partition("; or")[0]
+    subprocess.run(["bash", "-c", command], check=True, cwd=place)
+    done = command_here("init", folder, "--output", "r.yaml", cwd=place)
+    assert "masks has masks of 4 of 4 images" in done.stdout
+
+
+def test_two_folders_of_masks_here(tmp_path: Path) -> None:
+    """In the folder itself, the command moves one of them next to the folder."""
+    names = [f"{folder}/{number}.png" for folder in ("masks", "labels") for number in range(4)]
+    Made({**images(*names), **{f"images/{number}.jpg": None for number in range(4)}}).save(
+        tmp_path / "data"
+    )
+    refused = command_here("init", ".", status=4, cwd=tmp_path / "data")
+    assert f"mv -- masks {tmp_path}/data-masks" in refused.stderr
+
+
+def test_the_keys_that_take_masks_next_to_boxes(tmp_path: Path) -> None:
+    """The note has the keys; with them in the recipe, convert takes the images with a mask."""
+    Made(BOXED).save(tmp_path / "data")
+    done = command_here("init", "data", "--as", "pascal-voc", cwd=tmp_path)
+    note = "for the images with a mask alone, add (mask: .*) and, to boxes, (missing: ignore)"
+    mask_key, boxes_key = re.findall(note, done.stdout)[0]
+    recipe = tmp_path / "data.yaml"
+    text = recipe.read_text().replace("\n  voc:", f"\n  {boxes_key}\n  voc:")
+    recipe.write_text(f"{text}\n{mask_key}\n")
+    converted = command_here("convert", "out", "--config", "data.yaml", cwd=tmp_path)
+    assert "2 images" in converted.stdout
+
+
+@pytest.mark.parametrize("members", [("1.jpg", "1.jpg"), ("x/1.jpg", "x/1.jpg")])
+def test_tars_with_files_of_one_name_are_unpacked_apart(
+    members: tuple[str, str], tmp_path: Path
+) -> None:
+    """No file is written over another one."""
+    first, second = members
+    archives = {"cat.tar": tar(first, **{"l.json": b"{}"}), "dog.tar": tar(second)}
+    Made(archives).save(tmp_path / "data")
+    refused = command_here("init", "data", status=4, cwd=tmp_path)
+    command = re.findall(r"mkdir .*?unpacked && .*?unpacked", refused.stderr)[0]
+    subprocess.run(["bash", "-c", command], check=True, cwd=tmp_path)
+    unpacked = {path.relative_to(tmp_path / "data").as_posix() for path in tmp_path.rglob("*.jpg")}
+    assert unpacked == {f"cat/{first}", f"dog/{second}"}
+
+
+def test_many_parts_are_joined_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    """The tenth part comes after the ninth."""
+    content = tar(*PETS)
+    size = len(content) // 10 - 7  # no part starts with a whole file
+    parts = {f"a.tar.{number + 1}": content[number * size :][:size] for number in range(10)}
+    parts["a.tar.11"] = content[10 * size :]
+    Made(parts).save(tmp_path / "data")
+    refused = command_here("init", "data", status=4, cwd=tmp_path)
+    command = re.findall(r"cat -- .*", refused.stderr)[0]
+    subprocess.run(["bash", "-c", command], check=True, cwd=tmp_path)
+    assert (tmp_path / "data/a.tar").read_bytes() == content
