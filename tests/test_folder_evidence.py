@@ -888,7 +888,9 @@ def test_a_split_by_hand_of_no_class_is_refused(tmp_path: Path) -> None:
     paint(tmp_path / "in", list(TRAIN | flat("test/images")))
     recipe = "source: {folders: in}\nsplits: {train: {folder: train}, test: {folder: test}}\n"
     (tmp_path / "r.yaml").write_text(recipe)
-    with pytest.raises(InputError, match=r"test/ holds images, and the other splits have no such class"):
+    with pytest.raises(
+        InputError, match=r"test/ holds images, and the other splits have no such class"
+    ):
         load(tmp_path / "r.yaml", None, ENGINE)
 
 
