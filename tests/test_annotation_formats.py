@@ -717,7 +717,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     ),
     "VIA: no numbers": (
         {"v.json": json.dumps(via(region("cat", "rect", x=1)))},
-        "regions[0]: a value of the rect is missing or not a number",
+        "regions[0]: a value of the rect is missing or not a valid number",
     ),
     "CVAT: two tags of an image": (
         {
@@ -775,9 +775,9 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     **{
         f"Label Studio: {numbers}": (
             {"p.json": json.dumps([task("/x/a.jpg", {**percent(CAT), **numbers})])},
-            "object 1: a value of the region of rectanglelabels is missing or not a number",
+            "object 1: a value of the region of rectanglelabels is missing or not a valid number",
         )
-        for numbers in ({"x": True}, {"width": "9"})
+        for numbers in ({"x": True}, {"width": "9"}, {"x": 10**400})
     },
     **{
         f"Label Studio: {name}": (
@@ -808,12 +808,13 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     **{
         f"VIA: {kind} {numbers}": (
             {"v.json": json.dumps(via(region("cat", kind, **numbers)))},
-            f"regions[0]: a value of the {kind} is missing or not a number",
+            f"regions[0]: a value of the {kind} is missing or not a valid number",
         )
         for kind, numbers in (
             ("rect", {"x": "1", "y": "2", "width": "3", "height": "4"}),
             ("rect", {"x": True, "y": 2, "width": 3, "height": 4}),
             ("circle", {"cx": "9", "cy": 9, "r": 2}),
+            ("circle", {"cx": 10**400, "cy": 9, "r": 2}),
             ("ellipse", {"cx": 9, "cy": 9, "rx": 2}),
         )
     },
@@ -918,6 +919,19 @@ def test_a_fault_is_refused_with_its_place(
         init(Path("in"), tmp_path / "r.yaml", ENGINE)
     assert said in "; ".join(str(caught.value).splitlines())
     assert not (tmp_path / "r.yaml").exists()
+
+
+def test_tags_of_cvat_are_classes(tmp_path: Path) -> None:
+    """A recipe of boxes has no use for them: the hint names the command, which makes a recipe."""
+    tags = [(f"{name}.jpg", f'<tag label="{name}"/>') for name in "ab"]
+    write(tmp_path / "in", Case("", {"c.xml": cvat(*tags)}, {"a.jpg": [], "b.jpg": []}))
+    save(tmp_path / "r.yaml", "source: {files: in/*.jpg}\nboxes: {cvat: in/c.xml}\n")
+    with pytest.raises(PrepError, match="tags are classes of whole images") as caught:
+        convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(tmp_path / "r.yaml"))
+    assert "run imagenet-prep init --as cvat-tags: it makes a recipe" in caught.value.hint
+    summary = init(tmp_path / "in", tmp_path / "t.yaml", ENGINE, structure="cvat-tags")
+    convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(summary.recipe))
+    assert verify(Layout(tmp_path / "out"), ENGINE).problems == ()
 
 
 @pytest.mark.parametrize("polygons", ["boxes", "masks"])

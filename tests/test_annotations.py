@@ -499,6 +499,11 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         item("images", 1, width=0),
         "images[1] (id 10): the image has a size of 0 x",
     ),
+    "COCO: a width beyond all numbers": (
+        COCO,
+        item("images", 1, width=10**400),
+        "images[1] (id 10): the size of the image is no number of pixels; expected at most",
+    ),
     "COCO: two names": (
         COCO,
         coco(lambda v: v["categories"].append({"id": 1, "name": "x"})),
@@ -800,7 +805,16 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         saves("csv/boxes.csv", "file,class,left\na.jpg,dog,1\n"),
         "no column for xmin; ",
     ),
-    "no annotations": (XMLS, nothing, "xml is not there; expected a folder of annotations"),
+    "no annotations": (
+        XMLS,
+        nothing,
+        "xml is not there; expected a folder of annotations; paths are relative to --raw",
+    ),
+    "CUB: no names": (
+        ONE + "boxes: {cub: bounding_boxes.txt}\n",
+        saves("bounding_boxes.txt", "1 1 1 2 2\n"),
+        "images.txt is not there; expected the names of images next to",
+    ),
     "annotations behind a broken link": (
         XMLS,
         lambda folder: (folder / "xml").symlink_to("gone"),

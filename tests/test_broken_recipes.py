@@ -25,6 +25,7 @@ FOLDERS = "source: {folders: flowers}\n"
 FILES = "source: {files: 'arrays/*.npy'}\n"
 IMAGENET = "source: {imagenet: true}\n"
 BEYOND = FILES + "labels: less2.txt\nclasses: [a]\nrecord: {l: label}\n"
+PAIR = "manifest_file: pair.txt\nsplits: {a: 0.5, b: 0.5}\n"
 ROSES = FOLDERS + "splits: {train: {folder: rose}, test: %s}\n"
 
 # Recipe, and what its message must hold; each is wrong usage.
@@ -202,13 +203,58 @@ RECIPES = {
         "from, perhaps",
     ),
     "no features": (FOLDERS + "record: {}\n", "line 2: record: no features", ""),
+    "feature of nothing": (
+        FOLDERS + "record: {a: }\n",
+        "line 2: record.a: no column is named",
+        "its name",
+    ),
+    "feature of a list": (
+        FOLDERS + "record: {a: [width]}\n",
+        "line 2: record.a: ['width'] is not the name of a column",
+        "its name",
+    ),
+    "array of images": (
+        FOLDERS + "array: x\nresize: 8\n",
+        "line 3: resize: `array` says that the files are arrays",
+        "or no such key",
+    ),
+    "a split without a value": (
+        FILES + "labels: {file: splits.csv, split: part}\nsplits: {test: {folder: x}}\n",
+        "line 3: splits.test: no `value` of the column part, which labels.split names",
+        "one of x, y",
+    ),
+    "words that are none": (
+        FOLDERS + "classes: {daisy: , rose: flower}\n",
+        "line 2: classes.daisy: the class has no words",
+        "the words for that class",
+    ),
+    "words that are a number": (
+        FOLDERS + "classes: {daisy: 3, rose: flower}\n",
+        "line 2: classes.daisy: the words of the class are not a text",
+        "the words for that class",
+    ),
+    "no classes": (FOLDERS + "classes: []\n", "classes: no class is named", "at least one"),
+    "a class three times in a file": (
+        FOLDERS + "classes: roses.txt\n",
+        "roses.txt: the class rose occurs 3 times",
+        "once",
+    ),
+    "a file without classes": (
+        FOLDERS + "classes: empty.txt\n",
+        "empty.txt: no class is named",
+        "at least one",
+    ),
     "images of arrays": (FILES + "resize: 8\n", "line 2: resize: the files are arrays", ""),
     "split of shards": (
         FOLDERS + "shards:\n  test: 2\n",
         "line 3: shards.test: there is no split test",
         "train",
     ),
-    "class twice": (FOLDERS + "classes: [a, b, a]\n", "line 2: classes: a occurs twice", "once"),
+    "class twice": (
+        FOLDERS + "classes: [a, b, a]\n",
+        "line 2: classes: the class a occurs 2 times",
+        "once",
+    ),
     "classes of nothing": (
         FILES + "classes: [a, b]\n",
         "line 2: classes: there are no labels",
@@ -293,6 +339,16 @@ INPUTS = {
     "no match": ("source: {files: 'arrays/*.npz'}\n", "line 1: no file matches", "arrays/*.npz"),
     "no manifest": ("source: {manifest: gone.txt}\n", "gone.txt can't be read", "No such file"),
     "no manifest, no pattern": ("manifest_file: gone.txt\n", "line 1: ", "gone.txt is not there"),
+    "one manifest of two, and a pattern": (
+        f"{PAIR}input_file_pattern: 'arrays/*.npy'\n",
+        "pair-b.txt is not there, and pair-a.txt is there",
+        "of each split, or of none\nbring it back, or remove the others",
+    ),
+    "one manifest of two, and no pattern": (
+        PAIR,
+        "pair-b.txt is not there, and pair-a.txt is there",
+        "expected a manifest of each split\nbring it back",
+    ),
     "a manifest that leads out": (
         "manifest_file: out.txt\n",
         "out.txt, line 2: ../x leads out of the data",
@@ -370,6 +426,87 @@ INPUTS = {
         "doubled.txt, line 2: '0.npy' is in line 1",
         "",
     ),
+    "labels of an entry twice": (
+        FILES + "labels: twice.json\n",
+        "twice.json, entry 3: '0.npy' is in entry 1 already",
+        "",
+    ),
+    "JSON without paths": (
+        FILES + "labels: nopath.jsonl\n",
+        "no column of paths: expected one of path, filename, file, image, got name\ncorrect",
+        "",
+    ),
+    "columns of classes without paths": (
+        FILES + "labels: {file: hot.csv, one_hot: true}\n",
+        "hot.csv, line 1: no column of paths: expected one of path, filename, file, image, got "
+        "name, a, b;",
+        "",
+    ),
+    "labels without paths, below a comment": (
+        FILES + "labels: comment.csv\n",
+        "comment.csv, line 2: no column of paths",
+        "name, label",
+    ),
+    "labels in one of two files": (
+        FILES + "labels: {file: {train: less.csv, test: nolabel.csv}}\n",
+        "nolabel.csv has no column of labels, and another file has one",
+        "in every file, or in none",
+    ),
+    "labels of two files, and one that is not there": (
+        FILES + "labels: {file: {train: less.csv, test: more.csv}}\n",
+        "less.csv, ",
+        "more.csv label 1 file that is not there: 2.npy (",
+    ),
+    "no labels in two files": (
+        FILES + "labels: {file: {train: less.csv, test: less3.csv}}\n",
+        "1 file has no label in ",
+        "less3.csv: arrays/1.npy",
+    ),
+    "values of splits": (
+        FILES + "labels: {file: splits.csv, split: part}\n",
+        "splits.csv: the column part has x, y, which are not names of splits",
+        "splits: {train: {value: x}, ...}",
+    ),
+    "a value of no split": (
+        FILES + "labels: {file: splits.csv, split: part}\nsplits: {train: {value: x}}\n",
+        "the column part has y, and `splits` of ",
+        "add a split to `splits`: NAME: {value: y}",
+    ),
+    "a number that is no class": (
+        FILES + "labels: less2.txt\nclasses: [10, 20]\nrecord: {l: label}\n",
+        "less2.txt, line 1: label 0, expected one of 10, 20",
+        "",
+    ),
+    "no value for a file": (
+        FILES + "labels: some.csv\nrecord: {a: size}\n",
+        "some.csv, line 3: size has no value for arrays/1.npy",
+        "expected one for each file, and 1 file has none\nfill it in, or write in `record` of ",
+    ),
+    "names that are no JSON": (
+        FOLDERS + "class_names: broken.json\n",
+        "broken.json is not JSON: ",
+        "",
+    ),
+    "two names of a class": (
+        FOLDERS + "class_names: of-classes.csv\n",
+        "of-classes.csv names the class rose twice: Rose and Tulip",
+        "one name for each id",
+    ),
+    "names in other bytes": (
+        FOLDERS + "class_names: latin.txt\n",
+        "latin.txt is not UTF-8 from byte 3 on",
+        "expected UTF-8",
+    ),
+    "names in a huge cell": (
+        FOLDERS + "class_names: huge.csv\n",
+        "huge.csv is not a CSV in line 2: field larger than field limit",
+        "",
+    ),
+    "classes in other bytes": (
+        FOLDERS + "classes: latin.txt\n",
+        "latin.txt is not UTF-8 from byte 3 on",
+        "expected UTF-8",
+    ),
     "labels that are no JSON": (
         FILES + "labels: bad.jsonl\n",
         "bad.jsonl, line 2: not JSON: Expecting value, and there is no more text\n",
@@ -392,8 +529,8 @@ INPUTS = {
     ),
     "labels with fractions": (
         FILES + "labels: half.txt\n",
-        "half.txt, line 1: a label that is not",
-        "label: false",
+        "half.txt, line 2: the label 0.5 is not a whole number, so it is no class",
+        "labels: {file: ..., label: false}",
     ),
     "a class that is not listed": (
         FOLDERS + "classes: [daisy]\n",
@@ -443,6 +580,11 @@ INPUTS = {
         "rose/0.png is in the splits train and test",
         "",
     ),
+    "a folder of a split within another one": (
+        "source: {files: 'flowers/*/*'}\nsplits: {train: {folder: [flowers, flowers/rose]}}\n",
+        "flowers/rose/0.png is in several folders of split train: flowers/, flowers/rose/",
+        "every file in one of them",
+    ),
     "a name of odd bytes": (
         "source: {folders: odd}\n",
         r"a name that can't be used: 'rose/\xff.png'",
@@ -481,6 +623,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "bad.txt": "0.npy:1\n1.npy 2\n",
         "short.csv": "path,label\n0.npy,1\n1.npy\n",
         "nopath.csv": "name,label\n0.npy,1\n",
+        "hot.csv": "name,a,b\n0.npy,0,1\n1.npy,1,0\n",
+        "comment.csv": "# by hand\nname,label\n0.npy,1\n",
         "long.csv": "path\n0.npy\n1.npy,1\n",
         "names.csv": "path,label,size,label\n",
         "unnamed.csv": "path,,label\n",
@@ -493,10 +637,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "less2.txt": "0.npy:0\n1.npy:1\n",
         "doubled.txt": "0.npy:1\n0.npy:2\n",
         "bad.jsonl": '{"path": "0.npy"}\n{"path": \n',
-        "half.txt": "0.npy:0.5\n1.npy:1\n",
+        "half.txt": "0.npy:1\n1.npy:0.5\n",
+        "pair-a.txt": "arrays/0.npy\n",
+        "splits.csv": "path,label,part\n0.npy,1,x\n1.npy,2,y\n",
+        "roses.txt": "daisy\nrose\nrose\nrose\n",
+        "twice.json": '[["0.npy", 1],\n["1.npy", 2], ["0.npy", 3]]',
+        "nopath.jsonl": '{"name": "0.npy"}\n',
+        "less.csv": "path,label\n0.npy,1\n",
+        "less3.csv": "path,label\n0.npy,1\n",
+        "nolabel.csv": "path,size\n1.npy,2\n",
+        "more.csv": "path,label\n1.npy,2\n2.npy,3\n",
+        "some.csv": "path,label,size\n0.npy,1,5\n1.npy,2,\n",
+        "broken.json": '{"rose": ',
+        "of-classes.csv": "id,name\nrose,Rose\nrose,Tulip\n",
+        "huge.csv": f"id,name\nrose,{'x' * 200_000}\n",
     }
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9\n")
     image = (tmp_path / "flowers/rose/0.png").read_bytes()
     whole = pack({"daisy/0.png": image, "rose/0.png": image})
     tars = {

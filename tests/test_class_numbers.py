@@ -557,14 +557,15 @@ def test_a_number_below_the_first_label_is_refused(tmp_path: Path, recipe: str) 
     """The error says which, and the key to write."""
     save_images(tmp_path / "data", "0/a.jpg", "1/b.jpg")
     save(tmp_path / "t.csv", b"path,label\na.jpg,0\nb.jpg,1\n")
-    with pytest.raises(InputError, match="the labels have a 0, and the first label is 1") as caught:
+    words = "a class has the number 0, and the first label is 1"
+    with pytest.raises(InputError, match=words) as caught:
         make(tmp_path, f"{recipe}first_label: 1\n")
     assert "write first_label: 0" in caught.value.hint
 
 
 def test_a_negative_label_is_no_first_label(tmp_path: Path) -> None:
     """The error names no first_label: there is none below 0."""
-    with pytest.raises(InputError, match="the labels have a -2") as caught:
+    with pytest.raises(InputError, match="a class has the number -2") as caught:
         unlabelled_set(tmp_path, labels=("-2", "0", "1"))
     assert "first_label" not in caught.value.hint
 
@@ -738,7 +739,7 @@ def test_labels_that_are_none(
     [
         (("0", "-1", "1"), ", unlabelled: error", "line 3: no label for data/1.jpg"),
         (("-1", "1", "1"), "", "the labels are -1 and 1"),
-        (("-2", "0", "1"), "", "the labels have a -2"),
+        (("-2", "0", "1"), "", "a class has the number -2"),
         (
             ("0", "-1", "1"),
             "}\nrecord: inception\nexpected: {images: 3",

@@ -188,7 +188,7 @@ def test_the_folder_of_a_split_is_a_whole_folder(tmp_path: Path) -> None:
     recipe = FOLDERS + "splits: {train: {folder: a}, test: {folder: ab/}}\n"
     made = plan(tmp_path, recipe, "a/x/1.jpg", "ab/x/2.jpg", "abc/x/3.jpg")
     assert splits(made) == {"train": ["a/x/1.jpg"], "test": ["ab/x/2.jpg"]}
-    assert made.notes == ("1 of 3 files are in no split, and are left out",)
+    assert made.notes == ("1 of 3 files is in no split, and is left out",)
 
 
 def save(folder: Path, recipe: str, **files: bytes | None) -> Path:
@@ -288,12 +288,12 @@ def test_a_manifest_a_split_is_made_and_used_again(tmp_path: Path) -> None:
     ("said", "part"),
     [
         ("images: 4, classes: 2", ""),
-        ("images: 5", "5 images expected, 4 found"),
+        ("images: 5", "images: 5 expected, 4 found"),
         ("images: 5", "get the missing images, or correct"),
-        ("images: 3", "3 images expected, 4 found"),
+        ("images: 3", "images: 3 expected, 4 found"),
         ("images: 3", "remove the extra images, or correct"),
-        ("classes: 3", "3 classes expected, 2"),
-        ("train: {classes: 3}", "3 classes expected, 2 found in train"),
+        ("classes: 3", "classes: 3 expected, 2"),
+        ("train: {classes: 3}", "classes: 3 expected, 2 found in train"),
         ("test: {images: 3}", "expected.test: no such split"),
         ("images: 0", "expected.images: 0 can't be"),
     ],

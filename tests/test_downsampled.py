@@ -23,7 +23,9 @@ from PIL import Image
 from running import command
 
 import imagenet_prep
+from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.loading import load
 from imagenet_prep.sources.array_files import ArrayFile, open_arrays
 from imagenet_prep.sources.slices import Row
 
@@ -285,7 +287,7 @@ def _map_twice(folder: Path) -> None:
         (_cut, "train_data_batch_2 can't be read as arrays"),
         (_runs_code, "names builtins.print"),
         (_other_length, "these arrays are not images with a label each"),
-        (_map_twice, "map_clsloc.txt, line 2: 'n02100735 1 English_setter'"),
+        (_map_twice, "map_clsloc.txt, line 2: the label 1 is in a line before it, too"),
     ],
 )
 def test_what_would_give_wrong_records_is_refused(
@@ -348,3 +350,14 @@ def test_memory_does_not_grow_with_a_batch(form: str, tmp_path: Path) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 20 << 20
+
+
+def test_a_label_that_is_a_word_is_refused(tmp_path: Path) -> None:
+    """A npz can hold texts for labels: they are named like numbers out of range."""
+    pixels = np.zeros((2, 192), np.uint8)
+    np.savez(tmp_path / "val_data.npz", data=pixels, labels=np.array(["cat", "dog"]))
+    (tmp_path / "r.yaml").write_text("source: {arrays: val_data.npz}\n")
+    with pytest.raises(
+        InputError, match=r"has the label cat\nexpected 1 to 1000\n.*rename val_data"
+    ):
+        load(tmp_path / "r.yaml", None, make_engine("threads", 1))

@@ -898,7 +898,7 @@ def test_a_split_by_hand_of_no_class_is_refused(tmp_path: Path) -> None:
     ("place", "said"),
     [
         ("{files: ['[']}", "is not a pattern"),
-        ("{folder: [train, none]}", "no file is in split train"),
+        ("{folder: [train, none]}", "no file of split train is in none/"),
     ],
 )
 def test_places_that_find_nothing_are_refused(tmp_path: Path, place: str, said: str) -> None:

@@ -194,8 +194,8 @@ def test_ranks_grow_a_set_together(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ("gone", "1 file is (a/0000.jpg) not in split train any more"),
-        ("longer", "1 file is (a/0000.jpg) of another length now"),
+        ("gone", "can't grow: 1 file is not in split train any more: a/0000.jpg"),
+        ("longer", "can't grow: 1 file has another length now: a/0000.jpg"),
         ("same length", " differ: other images, or a copy that did not keep the times"),
         ("new first class", "Z is no class of train"),
         ("without grow", "other inputs or with other settings"),
@@ -219,6 +219,44 @@ def test_changes_of_earlier_files_are_refused(folder: Path, change: str, words: 
     with pytest.raises(PrepError, match=re.escape(words)):
         make(folder, recipe)
     assert shards(Layout(folder / "out")) == first
+
+
+def test_several_changed_files_are_counted(folder: Path) -> None:
+    """The message counts the files that have another length."""
+    for name in ("a/0000.jpg", "a/0003.jpg"):
+        path = folder / "data" / name
+        path.write_bytes(path.read_bytes() + b"\0")
+    words = "can't grow: 2 files have another length now: a/0003.jpg, a/0000.jpg"
+    with pytest.raises(PrepError, match=re.escape(words)):
+        make(folder)
+
+
+def test_a_file_of_another_class_is_named_with_both(tmp_path: Path) -> None:
+    """The labels file gives an earlier file another class: the classes keep their numbers, so the
+    hint does not speak of their order.
+    """
+    add(tmp_path, 0, 6, "x")
+    names = [f"x/{number:04d}.jpg" for number in range(6)]
+    classes = ["cat", "dog"] * 3
+    recipe = (
+        "source: {files: 'data/x/*.jpg'}\nlabels: labels.csv\nclasses: [cat, dog]\n"
+        "splits: {train: {files: '**/*'}}\ngrow: true\n"
+    )
+
+    def write_labels() -> None:
+        lines = [f"{name},{label}\n" for name, label in zip(names, classes, strict=True)]
+        save(tmp_path / "labels.csv", f"path,label\n{''.join(lines)}")
+
+    write_labels()
+    first = shards(make(tmp_path, recipe))
+    classes[0] = "dog"
+    write_labels()
+    with pytest.raises(InputError) as caught:
+        make(tmp_path, recipe)
+    words = "1 file has another label now: data/x/0000.jpg was of cat, and is of dog"
+    assert words in caught.value.what
+    assert "restore the earlier files" in caught.value.hint
+    assert shards(Layout(tmp_path / "out")) == first
 
 
 def test_overwrite_makes_a_grown_set_as_one(folder: Path) -> None:
@@ -303,7 +341,8 @@ def test_without_plan_and_index_nothing_is_guessed(folder: Path) -> None:
     add(folder, 60, 63, "a", "b", "c")
     _empty(_planned_files(layout, "*/names.*"))
     layout.index_paths("train-00002-of-00004")[1].unlink()
-    with pytest.raises(InputError, match=r"damaged.*index of train-00002-of-00004"):
+    words = r"the plan in .* and the index of train-00002-of-00004 are damaged or gone"
+    with pytest.raises(InputError, match=words):
         make(folder)
     assert shards(layout) == first
 

@@ -227,7 +227,7 @@ def test_more_shards_than_images_are_bounded(folder: Path) -> None:
     """
     ran = convert(folder, FOLDERS + "record: inception\nshards: 99999\n")
     assert ran.status == 2
-    assert "recipe.yaml, line 3: shards: 99,999 shards of 2 files" in ran.err
+    assert "recipe.yaml, line 3: shards: 99,999 shards for 2 files" in ran.err
     assert "expected at most 1,024" in ran.err
     assert ran.seconds < 5
     assert not (folder / "out").exists()

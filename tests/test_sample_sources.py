@@ -234,12 +234,17 @@ def test_damaged_arrays_are_named(tmp_path: Path, files: dict[str, bytes]) -> No
         (
             "arrays: f",
             arrays(x=(2**4, 8, 8), y=(3,)),
-            "these arrays are not images with a label each",
+            "these arrays are not images with a label each: x of shape 16 x 8 x 8, y of shape 3",
         ),
         ("arrays: f", b"\0\0\x08\3" + b"\0\0\3\xff" * 3 + bytes(4), "claims"),
         ("arrays: f", b"nothing", "can't be read as arrays"),
+        (
+            "arrays: f",
+            arrays(digits=(10, 784)),
+            "/f: no array is one of images: digits of shape 10 x 784",
+        ),
     ],
-    ids=range(11),
+    ids=range(12),
 )
 def test_a_fault_names_file_and_reason(
     tmp_path: Path, source: str, content: bytes, reason: str
@@ -300,7 +305,11 @@ def test_a_column_replaces_the_usual_feature_of_its_name(tmp_path: Path) -> None
         (
             "parquet: {train: a, validation: b}",
             {"a": parquet("1.jpg"), "b": UNLABELLED},
-            ["/a has labels in label", "/b has no labels", "label: false"],
+            [
+                "/a has labels in label",
+                "/b has no column with a usual name of labels",
+                "label: false",
+            ],
         ),
         (
             "webdataset: a",
@@ -320,7 +329,7 @@ def test_a_column_replaces_the_usual_feature_of_its_name(tmp_path: Path) -> None
         (
             "tfrecord: a",
             {"a": example(**REPEATED)},
-            ["sample a/000000/image.jpg", "a label occurs twice"],
+            ["sample a/000000/image.jpg", "the label 1 occurs 2 times: expected once"],
         ),
         ("parquet: a", {"a": reduced(0)}, ["no image in", "/a"]),
         ("arrays: a", {"a": arrays(x=(0, 8, 8), y=(0,))}, ["no image in", "/a"]),
@@ -368,7 +377,7 @@ def test_init_refuses_sets_without_samples_or_labels_in_all_files(tmp_path: Path
         with pytest.raises(InputError, match=r"no image in"):
             init(tmp_path / str(number), tmp_path / "r.yaml", ENGINE)
     write(tmp_path / "two", **{"train.parquet": parquet("1.jpg"), "val.parquet": UNLABELLED})
-    with pytest.raises(InputError, match=r"val\.parquet .*no labels"):
+    with pytest.raises(InputError, match=r"val\.parquet has no column with a usual name"):
         init(tmp_path / "two", tmp_path / "r.yaml", ENGINE)
 
 
@@ -476,7 +485,11 @@ def test_every_value_of_a_picture_is_kept(tmp_path: Path) -> None:
     [
         (
             {"y_train": np.arange(6) % 2, "extra": np.arange(6)},
-            "the array extra of a.npz: not read, no images go with it",
+            "the array extra of a.npz is not read: no images go with it",
+        ),
+        (
+            {"y_train": np.arange(6) % 2, "std": np.ones(3), "mean": np.ones((8, 8))},
+            "2 arrays of statistics are not read: std of a.npz, mean of a.npz",
         ),
         ({"y_train": np.arange(6) / 2}, "no class: label holds no labels of classes"),
         ({"x_test": np.zeros((2, 8, 8), np.uint8)}, "no class: the files have no column of labels"),
@@ -490,3 +503,22 @@ def test_unread_arrays_and_missing_classes_are_named(
     np.savez(tmp_path / "in/a.npz", x_train=np.zeros((6, 8, 8), np.uint8), **more)
     summary = init(tmp_path / "in", tmp_path / "r.yaml", make_engine("threads", 2))
     assert note in "\n".join(summary.passed)
+
+
+@pytest.mark.parametrize(
+    ("labels", "keys", "words"),
+    [
+        ([-1, 0, 1], "record: inception\n", "record: 1 file has no label"),
+        ([-1, 1, 1], "", "the labels are -1 and 1"),
+    ],
+)
+def test_hints_on_labels_of_samples_name_no_labels_file(
+    tmp_path: Path, labels: list[int], keys: str, words: str
+) -> None:
+    """The samples have their labels themselves: the recipe has no `labels` to change."""
+    images = np.zeros((3, 8, 8, 3), np.uint8)
+    np.savez(tmp_path / "a.npz", x=images, y=np.array(labels))
+    (tmp_path / "r.yaml").write_text(f"source: {{arrays: a.npz}}\n{keys}")
+    with pytest.raises(PrepError, match=words) as caught:
+        load(tmp_path / "r.yaml", None, ENGINE)
+    assert "labels: {file" not in str(caught.value)

@@ -626,7 +626,10 @@ def test_a_row_that_cannot_be_is_refused_with_its_line(
 @pytest.mark.parametrize(
     ("recipe", "said"),
     [
-        ("source: {table: t.csv}\nrecord: inception\n", "the rows have boxes or masks"),
+        (
+            "source: {table: t.csv}\nrecord: inception\n",
+            "the rows of the source have boxes or masks",
+        ),
         (
             "source: {table: t.csv}\nboxes: {csv: t.csv}\n",
             "the rows of the source have boxes or masks already",

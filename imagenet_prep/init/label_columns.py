@@ -19,7 +19,8 @@ from imagenet_prep.init.column_words import (
     says_no_class,
     words_of,
 )
-from imagenet_prep.recipes.labels_file import LABELS, one_hot_columns
+from imagenet_prep.recipes.labels_file import LABELS
+from imagenet_prep.recipes.one_hot_labels import one_hot_columns
 
 _COORDINATE = re.compile(
     r"[xy][ _]?(min|max|c|center|[0-9])?|(min|max)[ _]?[xy]|left|top|right|bottom|bbox.*|box.*"

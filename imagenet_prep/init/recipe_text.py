@@ -266,7 +266,7 @@ def _note_on_jpegs(proposal: Proposal, *, is_inception: bool) -> str:
     if not counts:
         return ""
     hint = "keep: true and a mapping of features in record keep their bytes"
-    return f"# {escaped(counts)} become JPEGs; {hint}\n"
+    return f"# {escaped(counts)}; {hint}\n"
 
 
 def _record_mapping(recorder: MappedRecorder) -> dict[str, Any]:

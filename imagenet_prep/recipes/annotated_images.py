@@ -28,10 +28,10 @@ from imagenet_prep.recipes.box_names import BoxNames, read_box_names
 from imagenet_prep.recipes.box_policy import Size, fault
 from imagenet_prep.recipes.folder_words import is_image_folder, is_mask_folder, split_name, unmasked
 from imagenet_prep.recipes.path_matching import match, unique_rows, without_ending
+from imagenet_prep.recipes.recipe_paths import fault_of_path, remedy_of_path
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import below
 from imagenet_prep.sources.slices import Reader
-from imagenet_prep.storage.files import kind_of
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -179,16 +179,14 @@ class AnnotatedImages(Struct):
 
 
 def need_annotations(path: Path, expected: str = "file", content: str = "annotations") -> Path:
-    """A file or a folder of annotations, or of other ``content``; raises InputError if it is not
-    there.
+    """A file or a folder of annotations, or of other ``content``, that the recipe names; raises
+    InputError if it is not there.
     """
-    file_type = kind_of(path)
-    if file_type == expected:
+    problem = fault_of_path(path, expected)
+    if not problem:
         return path
-    problem = f"not a {expected}"
-    if file_type == "nothing":
-        problem = "a broken link" if path.is_symlink() else "not there"
-    raise InputError(f"{path} is {problem}", f"expected a {expected} of {content}")
+    hint = remedy_of_path(problem)
+    raise InputError(f"{path} {problem}", f"expected a {expected} of {content}", hint)
 
 
 def find_rows(

@@ -28,10 +28,19 @@ MOST = 1 << 53
 
 def check_size(width: float, height: float, place: str) -> Size:
     """A size in pixels; raises InputError if it can't be one."""
+    if max(abs(width), abs(height)) > MOST:
+        raise fault(
+            place, "the size of the image is no number of pixels", f"expected at most {MOST:,}"
+        )
     if min(width, height) < 1:
-        problem = f"the image has a size of {width:g} x {height:g}"
+        problem = f"the image has a size of {_side_text(width)} x {_side_text(height)}"
         raise fault(place, problem, "expected at least 1 x 1 pixel")
     return int(width), int(height)
+
+
+def _side_text(side: float) -> str:
+    """A width or a height, which may not be whole."""
+    return f"{int(side)}" if side == int(side) else f"{side:g}"
 
 
 def parse_number(text: str, place: str) -> float:
@@ -50,11 +59,13 @@ def parse_number(text: str, place: str) -> float:
 
 def check_numbers(values: Sequence[Any]) -> list[float]:
     """The numbers of a JSON whose types nobody has checked;
-    raises TypeError if one is a text, or true or false.
+    raises TypeError if one is a text, or true or false, and ValueError if one is too large.
     """
     for value in values:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise TypeError
+        if abs(value) > MOST:
+            raise ValueError
     return list(values)
 
 
@@ -121,6 +132,7 @@ def json_problem(problem: str) -> str:
         return f"the key {missing[1]} is missing"
     if problem == "Input data was truncated":
         return "the JSON ends too early"
+    problem = problem.replace("got `float`", "got a decimal number")
     return re.sub(r"`([^`]*)`", _in_plain_words, problem).replace("Expected ", "expected ")
 
 

@@ -16,7 +16,7 @@ from imagenet_prep.recipes import downsampled
 from imagenet_prep.recipes.joined_samples import split_of, words_beside_split
 from imagenet_prep.sources import array_files
 from imagenet_prep.sources.stored_arrays import HOLDS_OBJECTS, StoredArray
-from imagenet_prep.text import listed
+from imagenet_prep.text import listed, number_of
 
 NAMES = (downsampled.SYNSETS, "batches.meta.txt", "class_names.txt", "fine_label_names.txt")
 """Texts next to arrays that name the classes."""
@@ -107,22 +107,16 @@ def open_all(paths: Sequence[Path]) -> tuple[list[FoundArray], list[str]]:
             arrays.append(FoundArray(path, name, stored))
     shapes = {array.stored.shape[1:] for array in arrays}
     examples: list[FoundArray] = []
-    means: list[str] = []
-    other_statistics: list[str] = []
+    statistics: list[str] = []
     for array in arrays:
-        if not _is_statistic(array, shapes):
-            examples.append(array)
-        elif array.name == "mean":
-            means.append(array.path.name)
+        if _is_statistic(array, shapes):
+            statistics.append(f"{array.name} of {array.path.name}")
         else:
-            other_statistics.append(array.path.name)
-    notes: list[str] = []
-    if means:
-        notes.append(f"the mean image of {listed(means)}: not read")
-    if other_statistics:
-        names = listed(other_statistics)
-        notes.append(f"{names}: not read, a value for each pixel, and no image")
-    return examples, notes
+            examples.append(array)
+    if not statistics:
+        return examples, []
+    arrays_are = number_of(len(statistics), "array of statistics is", "arrays of statistics are")
+    return examples, [f"{arrays_are} not read: {listed(statistics)}"]
 
 
 def _is_statistic(array: FoundArray, shapes: set[tuple[int, ...]]) -> bool:

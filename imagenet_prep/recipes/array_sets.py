@@ -34,6 +34,7 @@ from imagenet_prep.sources.catalog import CatalogBuilder
 from imagenet_prep.sources.names import shown_name
 from imagenet_prep.sources.stored_arrays import StoredArray
 from imagenet_prep.storage.files import read_plain
+from imagenet_prep.text import listed
 
 FILE = "file"
 """The column of the names of files, where each file holds the images of one class."""
@@ -58,11 +59,13 @@ def list_arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
         array = members[0]
         if len(members) == 1 and not array.is_images:
             place = f"the array {array.name} of {array.path.name}"
-            notes.append(f"{place}: not read, no images go with it")
+            notes.append(f"{place} is not read: no images go with it")
             continue
         part = _classes_of_files(members) or _of_arrays(members, words)
         split_parts = parts.setdefault(split, [])
         split_parts.append(part)
+    if arrays and not parts:
+        raise _no_images(arrays)
     for split_parts in parts.values():
         first_part = split_parts[0]
         first_part.passed += notes
@@ -175,11 +178,28 @@ def _sort_by_role(
     are_values_of_images = all(array.stored.shape[:1] == (count,) for array in value_arrays)
     if len(images) == 1 and are_values_of_images:
         return images[0], value_arrays, class_texts
-    shapes = ", ".join(f"{array.name} {array.stored.shape}" for array in members)
+    paths = listed(dict.fromkeys(str(array.path) for array in members))
+    shapes = ", ".join(map(_name_and_shape, members))
     raise InputError(
-        f"{members[0].path}: these arrays are not images with a label each: {shapes}",
+        f"{paths}: these arrays are not images with a label each: {shapes}",
         "expected one array of images, and as many labels as images, in each split",
     )
+
+
+def _no_images(arrays: Sequence[FoundArray]) -> InputError:
+    """The error for files without an array of images."""
+    paths = listed(dict.fromkeys(str(array.path) for array in arrays))
+    shapes = listed(map(_name_and_shape, arrays)) or "there is none"
+    return InputError(
+        f"{paths}: no array is one of images: {shapes}",
+        "expected three or four dimensions; or rows, in an array called x, images or data",
+    )
+
+
+def _name_and_shape(array: FoundArray) -> str:
+    """An array for a message: "x_train of shape 10 x 28 x 28"."""
+    sides = " x ".join(map(str, array.stored.shape)) or "a single value"
+    return f"{array.name} of shape {sides}"
 
 
 def _name_label(columns: dict[str, list[Any]]) -> str | None:

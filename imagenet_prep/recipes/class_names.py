@@ -174,21 +174,36 @@ def read_names(path: AnyPath, content: bytes) -> NamesOfClasses:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} can't be read", str(error)) from error
+        problem = f"{path} is not UTF-8 from byte {error.start:,} on"
+        raise InputError(problem, "expected UTF-8") from error
     _, _, suffix = path.name.rpartition(".")
     readers = {"json": _from_json, "pbtxt": _from_pbtxt, "csv": _from_csv, "tsv": _from_csv}
     read = readers.get(suffix.lower(), _from_lines)
-    names = read(text)
+    try:
+        names = read(text)
+    except _NamesFault as fault:
+        raise InputError(f"{path} {fault.reason}", fault.expected) from fault
     if names is None or not (names.by_id or names.in_order):
-        raise InputError(f"{path} holds no names of classes", FORMS)
+        raise InputError(f"{path} holds no names of classes in a known form", FORMS)
     return names
+
+
+class _NamesFault(ValueError):  # noqa: N818 - the data is at fault, no error of the program
+    """A file of names that is damaged, or that contradicts itself."""
+
+    def __init__(self, reason: str, expected: str) -> None:
+        super().__init__(reason, expected)
+        self.reason = reason
+        self.expected = expected
 
 
 def _from_json(text: str) -> NamesOfClasses | None:
     try:
         value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    except RecursionError as error:
+        raise _NamesFault("is JSON that is nested too deep", FORMS) from error
+    except ValueError as error:
+        raise _NamesFault(f"is not JSON: {error}", FORMS) from error
     return _from_value(value)
 
 
@@ -242,12 +257,14 @@ def _from_mapping(mapping: Mapping[str, Any]) -> NamesOfClasses | None:
     return _keyed([*by_wnid, *by_number])
 
 
-def _keyed(pairs: Iterable[tuple[str, str]]) -> NamesOfClasses | None:
-    """Names by id; None if an id occurs twice."""
+def _keyed(pairs: Iterable[tuple[str, str]]) -> NamesOfClasses:
+    """Names by id; raises _NamesFault if an id has two names."""
     names: dict[str, str] = {}
     for key, name in pairs:
-        if names.setdefault(key, name) != name:
-            return None
+        first_name = names.setdefault(key, name)
+        if first_name != name:
+            reason = f"names the class {key} twice: {first_name} and {name}"
+            raise _NamesFault(reason, "expected one name for each id")
     return NamesOfClasses(names)
 
 
@@ -309,7 +326,11 @@ def _csv_cells(text: str) -> list[list[str]]:
     """The cells of each line that has some."""
     lines = text.splitlines()
     delimiter = _delimiter_of(lines[0]) if lines else ","
-    return [row for row in csv.reader(lines, delimiter=delimiter, skipinitialspace=True) if row]
+    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+    try:
+        return [row for row in reader if row]
+    except csv.Error as error:
+        raise _NamesFault(f"is not a CSV in line {reader.line_num}: {error}", FORMS) from error
 
 
 def _from_two_columns(rows: Sequence[Sequence[str]]) -> NamesOfClasses | None:

@@ -52,8 +52,8 @@ def refuse_below_first(file: RecipeFile, classes: Classes) -> None:
     lowest = min(classes.numbers, default=first_label)
     if lowest >= first_label:
         return
-    problem = f"{file.path}: the labels have a {lowest}, and the first label is {first_label}"
-    hint = f"correct them; {NO_LABEL} stands for no label"
+    problem = f"{file.path}: a class has the number {lowest}, and the first label is {first_label}"
+    hint = f"correct the number; in a table, {NO_LABEL} stands for no label"
     if lowest >= 0:
         hint = f"if {lowest} is a class, write first_label: {lowest}; otherwise {hint}"
     raise InputError(problem, f"expected {first_label} or more", hint)
@@ -128,28 +128,31 @@ def given_classes(file: RecipeFile, root: AnyPath, first_label: int) -> Classes 
     declared = file.recipe.classes
     if declared is None:
         return None
+    source = ""
     if isinstance(declared, str):
         path = need_path(file, ("classes",), below(root, declared))
         pairs = _read_classes(path)
+        source = f"{path}: "
     elif isinstance(declared, dict):
         pairs = _classes_with_words(file, declared)
     else:
         pairs = [(str(name), str(name)) for name in declared]
     names = [name for name, _ in pairs]
     texts = [text for _, text in pairs]
-    _refuse_repeated(file, names)
+    _refuse_repeated(file, names, source)
     return numbered(names, texts, first_label)
 
 
-def _refuse_repeated(file: RecipeFile, names: Sequence[str]) -> None:
-    """Raise UsageError if a name occurs twice, or there is none."""
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if names and not repeated:
-        return
-    problem = "nothing in it"
-    if repeated and repeated[0]:
-        problem = f"{repeated[0]} occurs twice"
-    raise file.fault(("classes",), problem, "expected each once")
+def _refuse_repeated(file: RecipeFile, names: Sequence[str], source: str) -> None:
+    """Raise UsageError if a name occurs twice, or there is none; ``source`` is the start of the
+    message for names in a file of their own.
+    """
+    if not names:
+        raise file.fault(("classes",), f"{source}no class is named", "expected at least one")
+    for name, count in Counter(names).items():
+        if count > 1:
+            problem = f"{source}the class {name} occurs {count:,} times"
+            raise file.fault(("classes",), problem, "expected each class once")
 
 
 def _classes_with_words(file: RecipeFile, words: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -157,7 +160,10 @@ def _classes_with_words(file: RecipeFile, words: Mapping[str, Any]) -> list[tupl
     for name, text in words.items():
         if not isinstance(text, str) or not text:
             key = ("classes", name)
-            raise file.fault(key, f"{text!r} can't be", "expected the words for that class")
+            problem = "the class has no words"
+            if text is not None and text != "":
+                problem = "the words of the class are not a text"
+            raise file.fault(key, problem, "expected the words for that class")
     return list(words.items())
 
 
@@ -166,7 +172,8 @@ def _read_classes(path: AnyPath) -> list[tuple[str, str]]:
     try:
         content = read_plain(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} can't be read", str(error)) from error
+        problem = f"{path} is not UTF-8 from byte {error.start:,} on"
+        raise InputError(problem, "expected UTF-8") from error
     pairs: list[tuple[str, str]] = []
     for line in content.split("\n"):
         name, _, text = line.strip().partition("\t")

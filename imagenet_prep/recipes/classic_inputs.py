@@ -16,7 +16,7 @@ from imagenet_prep.recipes.inputs import Inputs, ManifestFile
 from imagenet_prep.recipes.named_files import list_by_manifest, list_by_patterns, split_root
 from imagenet_prep.recipes.output_places import find_manifest, place_manifest
 from imagenet_prep.recipes.recipe_file import RecipeFile
-from imagenet_prep.recipes.recipe_paths import need_path
+from imagenet_prep.recipes.recipe_paths import fault_of_path, need_path
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.folders import look_up, read_file_list
 from imagenet_prep.sources.remarks import Remarks
@@ -52,8 +52,9 @@ def list_classic(
         return _list_by_split(file, split_paths, existing, base, engine)
     if pattern is None:
         place = file.place(("manifest_file",))
-        hint = "name an input_file_pattern, and it is made"
-        raise InputError(f"{place}: {path} is not there", "expected a list of file names", hint)
+        hint = "to have it made, write input_file_pattern in the recipe"
+        problem = f"{path} {fault_of_path(path, 'file')}"
+        raise InputError(f"{place}: {problem}", "expected a list of file names", hint)
     path = place_manifest(file, manifest_name, root, layout, is_raw=is_raw)
     new_paths: dict[str, AnyPath] = {}
     for split, name in split_names.items():
@@ -109,11 +110,13 @@ def _list_by_split(
     for path in paths.values():
         if path not in existing:
             place = file.place(("manifest_file",))
-            raise InputError(
-                f"{place}: {path} is not there, and {existing[0].name} is",
-                "expected a manifest of each split, or of none",
-                "bring it back, or remove the others: all are made again",
-            )
+            expected = "expected a manifest of each split"
+            hint = "bring it back"
+            if file.recipe.input_file_pattern is not None:
+                expected = f"{expected}, or of none"
+                hint = f"{hint}, or remove the others: all are made again"
+            problem = f"{path} {fault_of_path(path, 'file')}, and {existing[0].name} is there"
+            raise InputError(f"{place}: {problem}", expected, hint)
     listings: list[Catalog] = []
     remarks_of_splits: list[Remarks] = []
     rows: dict[str, range] = {}
@@ -135,7 +138,7 @@ def _list_by_split(
 def _refuse_repeated(
     joined: Catalog, paths: Mapping[str, AnyPath], listings: Sequence[Catalog]
 ) -> None:
-    """Raise InputError for a file that several manifests name, or one names twice."""
+    """Raise InputError for a file that several manifests name."""
     for name, count in Counter(joined.names).items():
         if count == 1:
             continue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from imagenet_prep.errors import InputError
@@ -52,13 +54,27 @@ def _names_of_values(file: RecipeFile, table: LabelTable, labelled: Labelled) ->
         split_of.setdefault(value, "" if file.recipe.splits else split_name(value))
     unknown = [value for value, split in split_of.items() if not split]
     if unknown:
-        raise InputError(
-            f"{labelled.table_path}: {listed(unknown)} in the column {keys.split} is no name of "
-            "a split",
-            "expected train, validation or test",
-            f"write in {file.path}: splits: {{train: {{value: {unknown[0]}}}, ...}}",
-        )
+        raise _unknown_values(file, labelled, keys, unknown)
     return split_of
+
+
+def _unknown_values(
+    file: RecipeFile, labelled: Labelled, keys: Labels, values: Sequence[str]
+) -> InputError:
+    """The error for values that are no names of splits, or that `splits` does not name."""
+    place = f"{labelled.table_path}: the column {keys.split} has {listed(values)}"
+    entry = f"{{value: {values[0]}}}"
+    if file.recipe.splits:
+        problem = f"{place}, and `splits` of {file.path} does not name it"
+        if len(values) > 1:
+            problem = f"{place}, and `splits` of {file.path} does not name them"
+        expected = "expected each value to be that of a split"
+        return InputError(problem, expected, f"add a split to `splits`: NAME: {entry}")
+    problem = f"{place}, which is not the name of a split"
+    if len(values) > 1:
+        problem = f"{place}, which are not names of splits"
+    expected = "expected names such as train, val, validation or test"
+    return InputError(problem, expected, f"write in {file.path}: splits: {{train: {entry}, ...}}")
 
 
 def _declared_values(file: RecipeFile, table: LabelTable, keys: Labels) -> dict[str, str]:
@@ -72,7 +88,7 @@ def _declared_values(file: RecipeFile, table: LabelTable, keys: Labels) -> dict[
         if place.value is None:
             raise file.fault(
                 key,
-                f"labels.split names the column {keys.split}",
+                f"no `value` of the column {keys.split}, which labels.split names",
                 f"expected {{value: ...}}, one of {listed(_values(table))}",
             )
         split_of[str(place.value)] = split

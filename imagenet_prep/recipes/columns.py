@@ -16,10 +16,11 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import ENDINGS as FORMATS
 from imagenet_prep.recipes.annotating import Annotations
 from imagenet_prep.recipes.labels import Labelled, at_line
-from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.recipe_file import RecipeFile, shortened
 from imagenet_prep.recipes.table_rows import LabelsFault
 from imagenet_prep.recipes.typed_values import typed
 from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.example import Kind
 from imagenet_prep.tfrecord.object_features import OBJECT_FEATURES
 
@@ -63,8 +64,8 @@ def has_ending_of(content: Content, name: str) -> bool:
 
 
 def becoming_jpeg(names: Iterable[str], is_inception: bool) -> str:
-    """How many images will become JPEGs, by the endings of their names, as text:
-    a mapped record keeps PNGs, too.
+    """How many images will become JPEGs, by the endings of their names: "2 .png become JPEGs", ""
+    for none. A mapped record keeps PNGs, too.
     """
     kept_endings = (".jpg", ".jpeg") if is_inception else (".jpg", ".jpeg", ".png")
     counts: Counter[str] = Counter()
@@ -73,8 +74,11 @@ def becoming_jpeg(names: Iterable[str], is_inception: bool) -> str:
         if has_ending_of("image", name) and not lowered.endswith(kept_endings):
             _, _, suffix = lowered.rpartition(".")
             counts[f".{suffix}"] += 1
+    if not counts:
+        return ""
     texts = [f"{count:,} {ending}" for ending, count in counts.most_common()]
-    return ", ".join(texts)
+    outcome = "becomes a JPEG" if counts.total() == 1 else "become JPEGs"
+    return f"{', '.join(texts)} {outcome}"
 
 
 def is_other_image(content: Content, name: str) -> bool:
@@ -135,7 +139,10 @@ def wishes(file: RecipeFile) -> list[Wish]:
             value = {"from": value}
         elif not isinstance(value, dict):
             expected = "expected its name, or {from, type, optional}"
-            raise file.fault(key, f"{value!r} is not a column", expected)
+            problem = "no column is named"
+            if value:
+                problem = f"{shortened(value)} is not the name of a column"
+            raise file.fault(key, problem, expected)
         feature: Feature = file.convert(value, Feature, key)
         column = feature.from_ or name
         wish = Wish(name, column, feature.type, feature.optional)
@@ -161,7 +168,7 @@ def _check_wish(
         similar_names = difflib.get_close_matches(column, names, 1)
         if similar_names:
             expected = f"expected {similar_names[0]}, perhaps"
-        hint = _hint_on_column(column, content)
+        hint = _hint_on_column(column, content, names)
         raise file.fault(key, f"no column {column!r}", expected, hint)
     if wish.kind is None:
         return
@@ -171,10 +178,12 @@ def _check_wish(
         raise file.fault(key, f"{column} can't be {wish.kind}", expected)
 
 
-def _hint_on_column(column: str, content: Content) -> str:
+def _hint_on_column(column: str, content: Content, names: Collection[str]) -> str:
     """Where a column comes from that records of this content don't have."""
+    if f"{column}.list" in names:
+        return f"a file can have several labels here: write {column}.list"
     if column in OF_CLASS:
-        return "labels come from class folders, or from a file that `labels` names"
+        return "labels come from class folders, a file that `labels` names, or a column of rows"
     for other_content, columns in OF_CONTENT.items():
         if other_content == content:
             continue
@@ -374,8 +383,8 @@ def _from_table(
     if empty_rows and not wish.optional:
         raise _empty_cells(file, wish, name, labelled, listing, empty_rows)
     if values.get(wish.column, by_row) != by_row:
-        problem = f"{wish.column} is of another type above"
-        raise file.fault(("record", wish.feature), problem, "expected one type")
+        problem = f"another feature holds the column {wish.column} with another type"
+        raise file.fault(("record", wish.feature), problem, "expected one type for each column")
     values[wish.column] = by_row
     is_list = any(isinstance(value, list) for value in by_row)
     is_optional = wish.optional
@@ -402,6 +411,8 @@ def _empty_cells(
         line = table.lines[table_row]
         place = table.place(labelled.table_path, line)
     problem = f"{place}: {name} has no value for {listing.names[first_row]}"
-    expected = f"expected one in every line, {len(rows):,} have none"
+    files_have = number_of(len(rows), "file has", "files have")
+    expected = f"expected one for each file, and {files_have} none"
     entry = f"{wish.feature}: {{from: {wish.column}, optional: true}}"
-    return InputError(problem, expected, f"fill it in, or write in {file.path}: {entry}")
+    hint = f"fill it in, or write in `record` of {file.path}: {entry}"
+    return InputError(problem, expected, hint)

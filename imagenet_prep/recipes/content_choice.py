@@ -40,7 +40,10 @@ def decide_content(file: RecipeFile, listing: Catalog) -> Content:
     if key is None and recipe.record == "inception":
         key = "record"
     if key is not None:
-        raise file.fault((key,), "the files are arrays", "expected images, or no such key")
+        problem = "the files are arrays"
+        if recipe.array is not None:
+            problem = "`array` says that the files are arrays"
+        raise file.fault((key,), problem, "expected images, or no such key")
     return "array"
 
 
@@ -80,8 +83,11 @@ def keep_content(
     names_foreign = bool(foreign) and not inputs.has_folders
     kept = fits
     if refuses_unreadable or names_foreign or not has_fitting_files:
-        may_skip = bool(unreadable) and has_fitting_files
-        error = _unreadable_files(file, inputs, content, unreadable or foreign, may_skip=may_skip)
+        may_skip = refuses_unreadable and has_fitting_files and not names_foreign
+        refused = unreadable or foreign
+        if has_fitting_files and not refuses_unreadable:
+            refused = foreign
+        error = _unreadable_files(file, inputs, content, refused, may_skip=may_skip)
         if not has_fitting_files or not inputs.has_folders:
             raise error
         inputs.obstacles.append(error)
@@ -97,11 +103,13 @@ def _notes_on_files(
 ) -> list[str]:
     """The notes on files that are of a content by their first bytes, and on those of another."""
     notes: list[str] = []
+    noun = _noun_of(content)
     if known_names:
-        count = number_of(len(known_names), "file is", "files are")
-        notes.append(f"{count} of this content by the first bytes: {listed(known_names)}")
+        files_are = number_of(len(known_names), f"file is an {noun}", f"files are {noun}s")
+        reason = "by the first bytes, not by the name"
+        notes.append(f"{files_are} {reason}: {listed(known_names)}")
     if foreign:
-        notes.append(_note_on_foreign(foreign, _noun_of(content)))
+        notes.append(_note_on_foreign(foreign, noun))
     return notes
 
 
@@ -118,7 +126,8 @@ def _unreadable_files(
         len(names), f"file can't be read as an {noun}", f"files can't be read as {noun}s"
     )
     endings = ", ".join(ENDINGS[content])
-    hint = f"convert or remove them, or say in {file.path} what the content is"
+    verb = "write" if file.recipe.content is None else "correct"
+    hint = f"convert or remove them, or {verb} `content` in {file.path}"
     if may_skip:
         hint += "; on_damaged: skip, or --on-damaged skip, leaves them out"
     return InputError(

@@ -210,10 +210,10 @@ class DividedFiles(Struct, frozen=True):
             yield f"{files} out of the folder of the data: {listed(links)}"
         manifest = self.inputs.manifest
         if manifest is not None and not str(manifest.path).startswith(f"{root}/"):
-            yield f"the manifest is made as {manifest.path}"
+            yield f"the manifest_file is written to {manifest.path}"
 
     def _notes_on_jpegs(self) -> Iterator[str]:
-        """The note on images that become JPEGs, if there are any."""
+        """The note on images of a split that become JPEGs, if there are any."""
         recipe = self.file.recipe
         is_kept = self.content != "image" or recipe.keep or recipe.reencode is not None
         if is_kept:
@@ -222,8 +222,9 @@ class DividedFiles(Struct, frozen=True):
         if not cols.becoming_jpeg(names.endings(), self.is_inception):
             return
         divided_names = (names[row] for division in self.divisions for row in division.rows)
-        images = cols.becoming_jpeg(divided_names, self.is_inception)
-        yield f"{images} become JPEGs"
+        note = cols.becoming_jpeg(divided_names, self.is_inception)
+        if note:
+            yield note
 
     def _shard_counts(self) -> dict[str, int]:
         """How many shards each split gets: as the recipe says, or as many as its files' bytes fill.
@@ -273,7 +274,7 @@ def _wrong_total(file: RecipeFile, split: str, name: str, expected: int, actual:
     if split:
         place = file.place(("expected", split, name))
         where = f" in {split}"
-    problem = f"{place}: {expected:,} {name} expected, {actual:,} found{where}"
+    problem = f"{place}: {name}: {expected:,} expected, {actual:,} found{where}"
     hint = rules.remedy_of_total(name, expected, actual)
     return InputError(problem, "expected the totals that the recipe gives", hint)
 
@@ -288,4 +289,4 @@ def _too_many_shards(file: RecipeFile, split: str, count: int, file_count: int) 
     shards = number_of(count, "shard")
     files = number_of(file_count, "file")
     most_shards = order.most_shards(file_count)
-    return file.fault(key, f"{shards} of {files}{where}", f"expected at most {most_shards:,}")
+    return file.fault(key, f"{shards} for {files}{where}", f"expected at most {most_shards:,}")

@@ -9,7 +9,7 @@ import math
 import re
 from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 
 import numpy as np
 from msgspec import Struct
@@ -131,15 +131,28 @@ def _refuse_empty(file: RecipeFile, divisions: Sequence[Division]) -> None:
             if len(part.rows):
                 continue
             split = part.name
-            hint = f"correct what `splits` says of {split}, or take that split out"
-            if rules.fractions_of(file):
-                hint = (
-                    f"give {split} a larger fraction, or take `splits` out: "
-                    "all files are in one split then"
-                )
             place = file.place(("splits", split))
             problem = f"{place}: no file is in split {split}"
-            raise InputError(problem, "expected at least one", hint)
+            if part.lead and division.parts:
+                problem = f"{place}: no file of split {split} is in {part.lead}"
+            raise InputError(problem, "expected at least one", _hint_on_empty(file, split))
+
+
+def _hint_on_empty(file: RecipeFile, split: str) -> str:
+    """The hint on a split without a file, by the key of the recipe that makes it."""
+    if file.recipe.stratified:
+        return (
+            "add files to the classes, or take `stratified` out: no class has a file for each split"
+        )
+    if rules.fractions_of(file):
+        return (
+            f"give {split} a larger fraction, or take `splits` out: all files are in one split then"
+        )
+    if file.recipe.splits is not None:
+        return f"correct what `splits` says of {split}, or take that split out"
+    if file.recipe.boxes is not None and file.recipe.boxes.format and file.recipe.boxes.splits:
+        return f"correct what `boxes` says of {split}, or take that split out"
+    return f"add files to {split}, or take that split out of the source"
 
 
 def _placed(
@@ -201,7 +214,23 @@ def _in_folders(
         return parts[0]
     rows_of_parts = chain.from_iterable(part.rows for part in parts)
     all_rows = array("I", sorted(rows_of_parts))
+    _refuse_overlap(listing, parts, all_rows)
     return Division(name, all_rows, is_ordered, parts=tuple(parts))
+
+
+def _refuse_overlap(
+    listing: Catalog, parts: Sequence[Division], sorted_rows: Sequence[int]
+) -> None:
+    """Raise InputError if a file is in two folders of a split: it would have two records."""
+    for row, next_row in pairwise(sorted_rows):
+        if row != next_row:
+            continue
+        leads = [part.lead for part in parts if row in part.rows]
+        raise InputError(
+            f"{listing.names[row]} is in several folders of split {parts[0].name}: {listed(leads)}",
+            "expected every file in one of them",
+            "take the folder within the other one out of `splits`",
+        )
 
 
 def _accepting(file: RecipeFile, key: Key, patterns: Sequence[str]) -> Callable[[str], bool]:
@@ -248,7 +277,8 @@ def _check_disjoint(listing: Catalog, divisions: Sequence[Division]) -> list[str
     undivided = count - int(np.count_nonzero(split_numbers))
     if not undivided:
         return []
-    return [f"{undivided:,} of {count:,} files are in no split, and are left out"]
+    verb = "is" if undivided == 1 else "are"
+    return [f"{undivided:,} of {count:,} files {verb} in no split, and {verb} left out"]
 
 
 # by the hash of a name ----------------------------------------------------------------------------

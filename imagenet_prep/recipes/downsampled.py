@@ -51,11 +51,19 @@ def read_synsets(path: Path) -> tuple[dict[int, str], dict[int, str]]:
     wnids: dict[int, str] = {}
     words: dict[int, str] = {}
     known_wnids: set[str] = set()
-    for number, line in enumerate(read_plain(path).decode("utf-8", "replace").splitlines(), 1):
+    text = read_plain(path).decode("utf-8", "replace").removesuffix("\n")
+    for number, line in enumerate(text.split("\n"), 1):
         match = _SYNSET.fullmatch(line.strip())
-        if not match or int(match[2]) in wnids or match[1] in known_wnids:
+        problem = ""
+        if match is None:
+            problem = f"{line[:100]!r} is not the line of a class"
+        elif int(match[2]) in wnids:
+            problem = f"the label {match[2]} is in a line before it, too"
+        elif match[1] in known_wnids:
+            problem = f"the class {match[1]} is in a line before it, too"
+        if match is None or problem:
             raise InputError(
-                f"{path}, line {number}: {line[:100]!r}",
+                f"{path}, line {number}: {problem}",
                 "expected each class once, such as n02119789 1 kit_fox",
                 "get an intact copy of it",
             )
@@ -87,11 +95,13 @@ def refuse_labels(path: Path, labels: Sequence[Any]) -> None:
     if not is_downsampled(path.name):
         return
     for label in labels:
-        if not 1 <= label <= _CLASSES:
+        is_number = isinstance(label, (int, float))
+        if not is_number or not 1 <= label <= _CLASSES:
             raise InputError(
                 f"{path} has the label {label}",
                 f"expected 1 to {_CLASSES}",
-                "get the published files, or rename these to read them",
+                f"get the published files; if these are of another set, rename {path.name}: it is "
+                "the name of a batch of downsampled ImageNet",
             )
 
 

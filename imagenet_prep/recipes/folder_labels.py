@@ -52,7 +52,7 @@ def label_by_folder(
     obstacles = inputs.obstacles
     files = ClassFolders(listing.names, parts, file.recipe.source.class_folder)
     obstacles.extend(folder_faults(inputs.origin, files))
-    notes = _skipped_folders(inputs, parts, files.tops)
+    notes = _skipped_folders(inputs, listing, parts, files.tops)
     if declared is None:
         is_divided = bool(file.recipe.splits)
         obstacles.extend(_misread_folders(inputs.origin, files, is_divided=is_divided))
@@ -196,8 +196,11 @@ class ClassFolders(Mapping[str, Sequence[str]]):
         return self._names.picked(rows)
 
 
+_WHOLE_PATHS = "write in the recipe's `source`: class_folder: path"
+
+
 def folder_faults(
-    folder: object, files: ClassFolders, hint: str = "write class_folder: path"
+    folder: object, files: ClassFolders, hint: str = _WHOLE_PATHS
 ) -> Iterator[InputError]:
     """Two folders of one class (``hint`` takes their paths), and files in no class folder."""
     if files.same:
@@ -208,7 +211,7 @@ def folder_faults(
         problem = f"{name} is in no class folder"
         other_files = len(files.loose) - 1
         if other_files:
-            problem += f" (and {other_files:,} others)"
+            problem += f" (and {number_of(other_files, 'other file')})"
         top = Path(str(folder)).name
         expected = f"expected {top}/{lead}CLASS/FILE"
         move = "move them into class folders" if other_files else "move it into a class folder"
@@ -229,7 +232,7 @@ def _misread_folders(
         fault = misread_inner(files)
     if fault is not None:
         hint = f"a recipe can say: {fault.choice}"
-        yield InputError(f"{folder}: {fault.what}", "expected a folder a class", hint)
+        yield InputError(f"{folder}: {fault.what}", "expected a folder for each class", hint)
 
 
 def _undeclared_folders(
@@ -249,9 +252,11 @@ def _undeclared_folders(
 
 
 def _skipped_folders(
-    inputs: Inputs, divisions: Sequence[Division], class_folders: set[str]
+    inputs: Inputs, listing: Catalog, divisions: Sequence[Division], class_folders: set[str]
 ) -> list[str]:
-    """The notes on folders without this content, and on folders that hold no data."""
+    """The notes on folders without this content, and on folders that hold no data; ``listing`` has
+    the files of this content, of splits or not.
+    """
     notes: list[str] = []
     for reason in PRIVATE.values():
         folders = inputs.remarks.passed.get(reason)
@@ -264,10 +269,10 @@ def _skipped_folders(
     empty_folders: list[str] = []
     for lead in sorted(leads):
         with_files = {*class_folders, *PRIVATE}
-        if not lead:
-            with_files.update(split_lead.rstrip("/") for split_lead in leads)
         for name in _folders_in(below(inputs.base, lead)):
-            if not name.startswith(".") and name not in with_files:
+            if name.startswith(".") or name in with_files:
+                continue
+            if not len(listing.names.below(f"{lead}{name}/")):
                 empty_folders.append(lead + name)
     if empty_folders:
         singular = "folder without a file of this content is"

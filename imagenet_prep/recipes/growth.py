@@ -34,7 +34,8 @@ from imagenet_prep.storage.layout import (
 )
 from imagenet_prep.text import listed, number_of
 
-_HINT = Hint("restore them, or make the whole set again with ", mention("convert", "--overwrite"))
+_OVERWRITE = mention("convert", "--overwrite")
+_HINT = Hint("restore the earlier files, or make the whole set again with ", _OVERWRITE)
 
 
 def grow(dataset: RecipeDataset, records: SetRecords, *, adds: bool) -> RecipeDataset:
@@ -157,9 +158,9 @@ class _EarlierShards(Struct, frozen=True):
             if written is None:
                 folder = self.layout.plan_path.parent
                 raise InputError(
-                    f"the plan in {folder} is damaged, and so is the index of {info.name}",
+                    f"the plan in {folder} and the index of {info.name} are damaged or gone",
                     "expected one of them: they tell which files the earlier shards hold",
-                    Hint("make the whole set again with ", mention("convert", "--overwrite")),
+                    Hint("make the whole set again with ", _OVERWRITE),
                 )
             names += [*written.names, *info.set_aside]
         return names
@@ -227,17 +228,41 @@ def _planned_rows(
     has_other_length = in_done_shard & (current.lengths[rows] != planned.lengths)
     longer_or_shorter = _differing(names, has_other_length)
     if longer_or_shorter:
-        raise _changed(planned.split, f"{_files(longer_or_shorter)} of another length now")
+        change = _files(longer_or_shorter, "has another length now", "have another length now")
+        raise _changed(planned.split, change)
     has_other_label = current.labels[rows] != planned.labels
     relabelled = _differing(names, has_other_label)
     if relabelled:
-        first_row = names.index(relabelled[0])
-        label = int(planned.labels[first_row])
-        class_name, _ = planned.classes.get(label, ("no class", ""))
-        hint = _HINT if class_name.isdigit() else "write `classes` with the new ones last"
-        reason = f"another label now: {class_name} was class {label} of the list"
-        raise _changed(planned.split, f"{_files(relabelled)} of {reason}", hint)
+        raise _other_label(planned, current, relabelled, row_of)
     return rows
+
+
+def _other_label(
+    planned: Catalog, current: Catalog, relabelled: Sequence[str], row_of: Mapping[str, int]
+) -> InputError:
+    """The error for files with another label: the classes were numbered in another order, or a file
+    is of another class.
+    """
+    first_name = relabelled[0]
+    planned_row = list(planned.names).index(first_name)
+    planned_class = _class_of(planned, planned_row)
+    current_class = _class_of(current, row_of[first_name])
+    reason = f"{first_name} was of {planned_class}, and is of {current_class}"
+    hint: str = _HINT
+    if planned_class == current_class:
+        number = int(planned.labels[planned_row])
+        reason = f"{planned_class} was the class {number} of the list"
+        if not planned_class.isdigit():
+            hint = "write `classes` in the recipe with the new ones last"
+    files_have = number_of(len(relabelled), "file has", "files have")
+    return _changed(planned.split, f"{files_have} another label now: {reason}", hint)
+
+
+def _class_of(catalog: Catalog, row: int) -> str:
+    """The name of the class of a row, "no class" for none."""
+    label = int(catalog.labels[row])
+    class_name, _ = catalog.classes.get(label, ("no class", ""))
+    return class_name
 
 
 def _latest_growths(names: Iterable[str]) -> dict[str, int]:
@@ -255,7 +280,8 @@ def _known_rows(
     """The rows of files by their names; raises InputError if one is gone."""
     missing = [name for name in names if name not in row_of]
     if missing:
-        raise _changed(growth, f"{_files(missing)} not in split {split.name} any more")
+        place = f"in split {split.name} any more"
+        raise _changed(growth, _files(missing, f"is not {place}", f"are not {place}"))
     return [row_of[name] for name in names]
 
 
@@ -263,14 +289,15 @@ def _differing(names: Sequence[str], differs: Column) -> list[str]:
     return list(itertools.compress(names, differs.tolist()))
 
 
-def _files(names: Sequence[str]) -> str:
-    files_are = number_of(len(names), "file is", "files are")
-    return f"{files_are} ({listed(names)})"
+def _files(names: Sequence[str], change: str, change_of_several: str) -> str:
+    """A change of files as text: "2 files are gone: a.jpg, b.jpg"."""
+    files = number_of(len(names), f"file {change}", f"files {change_of_several}")
+    return f"{files}: {listed(names)}"
 
 
 def _changed(growth: str, change: str, hint: str = _HINT) -> InputError:
     return InputError(
-        f"{growth} can't grow: of its files, {change}",
+        f"{growth} can't grow: {change}",
         "expected the files of earlier runs unchanged: only new ones are added",
         hint,
     )

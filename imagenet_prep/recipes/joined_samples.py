@@ -73,8 +73,10 @@ class Samples(Struct):
             raise self.doubt
         name = self.label if label is None else label or None
         if name is not None and name not in self.columns:
-            column_names = ", ".join(self.columns) or "none"
-            raise InputError(f"{path} has no column {name}", f"expected one of {column_names}")
+            expected = f"expected one of {', '.join(self.columns)}"
+            if not self.columns:
+                expected = "expected a column of labels, and there is none at all"
+            raise InputError(f"{path} has no column {name}", expected)
         columns = dict(self.columns)
         labels = columns.pop(str(name), None) if name else None
         lines = range(1, len(self.names) + 1)
@@ -171,11 +173,11 @@ def _shared_label(parts: Sequence[Samples]) -> tuple[str | None, InputError | No
             statements.append(f"{path} has labels in {label}")
             options.append(f"source: {{..., label: {label}}}")
         else:
-            statements.append(f"{path} has no labels")
+            statements.append(f"{path} has no column with a usual name of labels")
     options.append("source: {..., label: false}")
     problem = " and ".join(statements)
     hint = f"a recipe can say: {' or '.join(options)}"
-    return None, InputError(problem, "expected one column", hint)
+    return None, InputError(problem, "expected labels in the same column of all files", hint)
 
 
 def split_of(name: str) -> str:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
+from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.folder_words import split_name
 from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.recipes.path_matching import match, without_ending
-from imagenet_prep.recipes.table_rows import LabelsFault
 from imagenet_prep.storage.location import AnyPath
 
 
@@ -21,12 +21,13 @@ def join_tables(tables: Sequence[tuple[str, LabelTable, AnyPath]]) -> LabelTable
     lacks is empty there.
 
     Raises:
-        LabelsFault: one of them has labels, and another one has none.
+        InputError: one of them has labels, and another one has none.
     """
     _, first_table, _ = tables[0]
-    have_labels = {table.labels is not None for _, table, _ in tables}
-    if len(have_labels) > 1:
-        raise LabelsFault(1, "no column of labels, and another split has one")
+    paths_without_labels = [path for _, table, path in tables if table.labels is None]
+    if 0 < len(paths_without_labels) < len(tables):
+        problem = f"{paths_without_labels[0]} has no column of labels, and another file has one"
+        raise InputError(problem, "expected labels in every file, or in none")
     names = dict.fromkeys(name for _, table, _ in tables for name in table.columns)
     columns: dict[str, list[Any]] = {name: [] for name in names}
     paths: list[str] = []

@@ -25,7 +25,7 @@ from imagenet_prep.recipes.splits import are_in_an_image_folder
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import places_of
 from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.text import number_of
+from imagenet_prep.text import listed, number_of
 
 
 def label_and_divide(
@@ -146,7 +146,7 @@ def _refuse_keys_of_labels(file: RecipeFile, *, is_inception: bool) -> None:
     if is_inception:
         keys.insert(0, "record")
     if keys:
-        expected = "expected class folders, or a file that `labels` names"
+        expected = "expected class folders, a file that `labels` names, or a column of rows"
         raise file.fault((keys[0],), "there are no labels", expected)
 
 
@@ -162,11 +162,11 @@ def _with_shared_numbers(
     classes = shared.settle(file, labelled.classes)
     if is_inception and labelled.unlabelled:
         files_have = number_of(labelled.unlabelled, "file has", "files have")
+        hint = "take `record` out"
+        if file.recipe.labels is not None:
+            hint += ", or leave such files out with labels: {file: ..., unlabelled: skip}"
         raise file.fault(
-            ("record",),
-            f"{files_have} no label",
-            "every record of Inception needs a label",
-            "take `record` out, or leave such files out with labels: {file: ..., unlabelled: skip}",
+            ("record",), f"{files_have} no label", "every record of Inception needs a label", hint
         )
     notes = labelled.notes
     if shared.first_label is None:
@@ -204,8 +204,15 @@ def _without_left_out(division: Division, labelled: Labelled) -> Division:
     labelled_division = _labelled_rows(division, labelled)
     if not len(labelled_division.rows):
         problem = f"no file of split {division.name} has a label"
-        raise InputError(problem, f"expected some in {labelled.table_path}")
+        raise InputError(problem, f"expected some in {_table_paths(labelled)}")
     return labelled_division
+
+
+def _table_paths(labelled: Labelled) -> str:
+    """The files that the labels are from."""
+    if labelled.table is None or labelled.table_path is None:
+        return "the labels"
+    return listed(map(str, labelled.table.paths_of_files(labelled.table_path)))
 
 
 def _labelled_rows(division: Division, labelled: Labelled) -> Division:

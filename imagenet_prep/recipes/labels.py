@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -65,11 +66,7 @@ def read_table(file: RecipeFile, root: AnyPath) -> tuple[LabelTable, AnyPath] | 
             table = _parse(keys, name, path)
             tables.append((split, table, path))
     first_path = tables[0][2]
-    try:
-        return join_tables(tables), first_path
-    except LabelsFault as fault:
-        place = str(first_path)
-        raise _at(place, fault) from fault
+    return join_tables(tables), first_path
 
 
 def _parse(keys: Labels, name: str, path: AnyPath) -> LabelTable:
@@ -89,10 +86,10 @@ def _parse(keys: Labels, name: str, path: AnyPath) -> LabelTable:
             split=keys.split,
         )
     except LabelsFault as fault:
-        place = f"{path}, line {fault.line}"
+        place = f"{path}, {fault.unit} {fault.line}"
         raise _at(place, fault) from fault
     if not table.paths:
-        raise InputError(f"{path} labels no file", "expected a path and its label in each line")
+        raise InputError(f"{path} labels no file", "expected a path and a label for each file")
     return table
 
 
@@ -174,9 +171,12 @@ def _treat_unlabelled(
         return 0
     if policy == "error":
         first_file = unlabelled[0]
-        line = table.lines[rows[first_file]]
-        fault = LabelsFault(line, f"no label for {listing.names[first_file]}")
-        raise at_line(path, fault, table)
+        place = table.place(path, table.lines[rows[first_file]])
+        raise InputError(
+            f"{place}: no label for {listing.names[first_file]}",
+            "expected one for each file: the recipe says `unlabelled: error`",
+            "fill it in, or write in `labels`: unlabelled: skip (or keep)",
+        )
     if policy == "skip":
         labels[unlabelled] = -1
         return 0
@@ -211,6 +211,7 @@ def _match_files(
     """
     keys = _policies(file)
     notes: list[str] = []
+    places = listed(map(str, table.paths_of_files(path)))
     files_of_lines = match_table(table, listing.names, inputs.base, path, file.recipe.strip)
     file_of_line = np.array(files_of_lines)
     matched_lines = np.flatnonzero(file_of_line >= 0)
@@ -221,10 +222,10 @@ def _match_files(
         unlabelled = [listing.names[row] for row in unmatched_files]
         files_have = number_of(len(unlabelled), "file has", "files have")
         notes += left_out(
-            f"{files_have} no label in {path}",
+            f"{files_have} no label in {places}",
             unlabelled,
             keys.unlabelled or "error",
-            "expected every file to have a line",
+            "expected a label for every file",
             "add them, or leave such files out with labels: {file: ..., unlabelled: skip}",
         )
     all_lines = np.arange(len(file_of_line))
@@ -235,8 +236,9 @@ def _match_files(
         place = place.lstrip(", ")
         missing_files.append(f"{table.paths[number]} ({place})")
     files_are = number_of(len(missing_files), "file that is", "files that are")
+    verb = "label" if table.sections else "labels"
     notes += left_out(
-        f"{path} labels {files_are} not there",
+        f"{places} {verb} {files_are} not there",
         missing_files,
         keys.missing,
         f"expected them among the files in {inputs.origin}",
@@ -283,16 +285,15 @@ def _number_labels(
 
 
 def _refuse_floats(values: Sequence[Any], table: LabelTable) -> None:
-    """Raise LabelsFault for the first label, a number that is not whole."""
-    option = "labels: {label: false}"
+    """Raise LabelsFault for the first label that is not a whole number."""
+    option = "labels: {file: ..., label: false}"
     if table.of_samples:
         option = "source: {..., label: false}"
     for value, line in zip(values, table.lines, strict=True):
-        labels = _labels_in(value)
-        if any(label is not None for label in labels):
-            raise LabelsFault(
-                line, f"a label that is not a class: to keep it as a column, write {option}"
-            )
+        for label in _labels_in(value):
+            if label is not None and not float(label).is_integer():
+                reason = f"the label {label} is not a whole number, so it is no class"
+                raise LabelsFault(line, f"{reason}: to keep it as a column, write {option}")
 
 
 def _by_text(class_values: Collection[str], first_label: int) -> Classes:
@@ -317,6 +318,8 @@ def _refuse_unknown(
                 continue
             if not are_numbers:
                 raise LabelsFault(line, f"{label!r} is not among the classes of the recipe")
+            if all(map(NUMBER.fullmatch, classes.names)):
+                raise LabelsFault(line, f"label {label}, expected one of {listed(classes.names)}")
             last_label = first_label + len(classes.names) - 1
             hint = "set first_label if they start elsewhere"
             raise LabelsFault(
@@ -333,9 +336,9 @@ def _several_labels(
         labels: list[int] = []
         if value is not None:
             labels = [place_of[label] for label in _labels_in(value)]
-        distinct_labels = set(labels)
-        if len(distinct_labels) < len(labels):
-            raise LabelsFault(line, "a label occurs twice: expected each once")
+        for label, count in Counter(_labels_in(value)).items():
+            if count > 1:
+                raise LabelsFault(line, f"the label {label} occurs {count:,} times: expected once")
         several.append(labels)
     return several
 
@@ -389,10 +392,9 @@ def _refuse_two_signs(file: RecipeFile, values: Sequence[Any], table: LabelTable
     if single_values == {NO_LABEL, 1} and not has_policy:
         row = values.index(NO_LABEL)
         line = table.lines[row]
-        hint = (
-            "write classes as 0 and 1, or by their names; labels: {file: ..., unlabelled: "
-            "keep} takes -1 as no label"
-        )
+        hint = "write classes as 0 and 1, or by their names"
+        if not table.of_samples:
+            hint += "; labels: {file: ..., unlabelled: keep} takes -1 as no label"
         raise LabelsFault(
             line, f"the labels are -1 and 1, and -1 stands for no label elsewhere: {hint}"
         )

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from imagenet_prep.recipes.table_rows import FILE_ENDING, Form, LabelsFault, read_rows
+from imagenet_prep.recipes.one_hot_labels import hot_labels, one_hot_columns
+from imagenet_prep.recipes.table_rows import FILE_ENDING, Form, LabelsFault, csv_rows, read_rows
 from imagenet_prep.storage.location import AnyPath
 
 PATHS = ("path", "filename", "file", "image")
@@ -37,7 +38,8 @@ class LabelTable(Struct, frozen=True):
     ``typed``. ``words`` are those of labels that are numbers, where the file has them,
     ``class_names`` the names of these classes, if they are others. ``of_samples``: the images are
     in the same files. ``splits``: the value of the column that says which split a row is of.
-    ``sections``: where the lines of each of several files start, and the file.
+    ``sections``: where the lines of each of several files start, and the file. ``unit``: that of
+    the numbers in ``lines``.
     """
 
     paths: list[str]
@@ -50,6 +52,7 @@ class LabelTable(Struct, frozen=True):
     class_names: Mapping[int, str] = {}
     splits: list[str | None] | None = None
     sections: Sequence[tuple[int, AnyPath]] = ()
+    unit: Literal["line", "entry"] = "line"
 
     @property
     def is_several(self) -> bool:
@@ -82,7 +85,16 @@ class LabelTable(Struct, frozen=True):
             if line > start:
                 path = section
                 number = line - start
-        return f"{path}, line {number}"
+        return f"{path}, {self.unit} {number}"
+
+    def paths_of_files(self, path: AnyPath) -> list[AnyPath]:
+        """The files of a table that was read from ``path``, or from several files."""
+        return list(dict.fromkeys(section for _, section in self.sections)) or [path]
+
+
+def _unit_of(form: Form) -> Literal["line", "entry"]:
+    """The unit of the numbers of a table: lines of a file, or entries of a JSON document."""
+    return "entry" if form == "json" else "line"
 
 
 def parse_labels(  # noqa: PLR0913 - what a recipe says of a table, by keyword
@@ -115,9 +127,27 @@ def parse_labels(  # noqa: PLR0913 - what a recipe says of a table, by keyword
         LabelsFault: a line can't be understood, or a path occurs twice.
     """
     rows = read_rows(content, form, header=header)
-    return make_table(
-        rows, form, path, label, header=header, several=several, one_hot=one_hot, split=split
-    )
+    try:
+        return make_table(
+            rows, form, path, label, header=header, several=several, one_hot=one_hot, split=split
+        )
+    except LabelsFault as fault:
+        fault.unit = _unit_of(form)
+        if isinstance(fault, _HeaderFault):
+            fault.line = _line_of_header(content, form)
+        raise
+
+
+class _HeaderFault(LabelsFault):
+    """A table without a column that it must have."""
+
+
+def _line_of_header(content: bytes, form: Form) -> int:
+    """The line that names the columns; comments may come before it."""
+    if form not in ("csv", "tsv"):
+        return 1
+    line, _ = next(csv_rows(content, form), (1, []))
+    return line
 
 
 def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
@@ -140,6 +170,8 @@ def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
         path = path or "1"
         if label is None and path == "1" and "2" in columns:
             label = "2"
+    is_text = form not in ("jsonl", "json")
+    path = _column([*columns], path, PATHS, "paths", may_lack_header=is_text)
     splits: list[str | None] | None = None
     if split is not None:
         splits = _take_splits(columns, split)
@@ -148,8 +180,8 @@ def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
         hot_columns = _take_columns(columns, hot_names)
         columns[_HOT] = hot_labels(hot_columns, lines)
         label = _HOT
-    is_text = form not in ("jsonl", "json")
     table = _build_table(lines, columns, path, label, is_text)
+    table = replace(table, unit=_unit_of(form))
     if splits is not None:
         table = replace(table, splits=splits)
     if several and table.labels is not None:
@@ -200,14 +232,14 @@ def _without_repeats(table: LabelTable) -> LabelTable:
 def _build_table(
     lines: Sequence[int],
     columns: dict[str, list[Any]],
-    path: str | None,
+    path: str,
     label: str | bool | None,
     is_text: bool,
 ) -> LabelTable:
-    """The table whose ``columns`` lose those of paths and labels; ``path`` and ``label`` choose
-    them as in ``parse_labels``.
+    """The table whose ``columns`` lose those of paths and labels: ``path``, and the one that
+    ``label`` chooses as in ``parse_labels``.
     """
-    path_column = _column([*columns], path, PATHS, "paths")
+    path_column = _column([*columns], path, (), "paths")
     label_column = _find_label_column([*columns], label)
     paths = columns.pop(path_column)
     for cell, line in zip(paths, lines, strict=True):
@@ -260,45 +292,6 @@ def _as_classes(labels: list[Any]) -> list[Any]:
 
 
 _HOT = "labels of columns"  # a name that is used for no longer than it takes to read a table
-_ON = frozenset(("1", "1.0", "true", "yes"))
-_OFF = frozenset(("0", "0.0", "-1", "-1.0", "false", "no"))
-
-
-def one_hot_columns(columns: Mapping[str, Sequence[Any]]) -> list[str]:
-    """The columns that hold nothing but zeros (or -1) and ones, and both of them."""
-    hot_names: list[str] = []
-    for name, column in columns.items():
-        texts: set[str] = set()
-        for value in column:
-            if value is None:
-                texts.add("0")
-            elif not isinstance(value, list):
-                texts.add(str(value).lower())
-        has_both = texts & _ON and texts & _OFF
-        if has_both and texts <= _ON | _OFF:
-            hot_names.append(name)
-    return hot_names
-
-
-def hot_labels(columns: Mapping[str, Sequence[Any]], lines: Sequence[int]) -> list[Any]:
-    """The class of each row, which is the name of the column that holds its 1; a list of them if a
-    row has several.
-
-    Raises:
-        LabelsFault: a column holds another value.
-    """
-    labels: list[list[str]] = [[] for _ in lines]
-    for name, column in columns.items():
-        for row, value in enumerate(column):
-            text = str(value).lower()
-            if text in _ON:
-                labels[row].append(name)
-            elif value is not None and text not in _OFF:
-                raise LabelsFault(lines[row], f"{name} is {value!r}: expected 0 or 1")
-    most_labels = max(map(len, labels), default=0)
-    if most_labels > 1:
-        return [names or None for names in labels]
-    return [names[0] if names else None for names in labels]
 
 
 def _with_several(table: LabelTable, several: str) -> LabelTable:
@@ -357,14 +350,24 @@ def _refuse_unequal(
         if column[row] == first_value:
             continue
         first_line = table.lines[first_row]
-        reason = f"{name} is {column[row]}, and {first_value} in line {first_line}"
+        reason = f"{name} is {column[row]}, and {first_value} in {table.unit} {first_line}"
         raise LabelsFault(
             table.lines[row], f"{reason}: expected the same value in all lines of a file"
         )
 
 
-def _column(header: Sequence[str], name: str | None, usual: Sequence[str], content: str) -> str:
-    """The column of this name, or of the first usual name; raises LabelsFault if there is none."""
+def _column(
+    header: Sequence[str],
+    name: str | None,
+    usual: Sequence[str],
+    content: str,
+    *,
+    may_lack_header: bool = False,
+) -> str:
+    """The column of this name, or of the first usual name; raises LabelsFault if there is none.
+
+    ``may_lack_header``: the first line may be a row; the keys of JSON are none.
+    """
     candidates = [name] if name else usual
     column = next((candidate for candidate in candidates if candidate in header), None)
     if column is None:
@@ -373,11 +376,12 @@ def _column(header: Sequence[str], name: str | None, usual: Sequence[str], conte
         if not name:
             usual_names = ", ".join(usual)
             expected = f"one of {usual_names}"
+        if not name and may_lack_header:
             hint = "; a file without a header needs labels: {file: ..., header: false}"
         columns = ", ".join(header) or "nothing"
-        raise LabelsFault(1, f"no column of {content}: expected {expected}, got {columns}{hint}")
+        raise _HeaderFault(1, f"no column of {content}: expected {expected}, got {columns}{hint}")
     if FILE_ENDING.search(column):
-        raise LabelsFault(
+        raise _HeaderFault(
             1,
             f"the column {column} has the name of a file: if the file has no header, "
             "write labels: {file: ..., header: false}",
@@ -390,5 +394,6 @@ def _refuse_twice(table: LabelTable) -> None:
     line_of_path: dict[str, int] = {}
     for path, line in zip(table.paths, table.lines, strict=True):
         if path in line_of_path:
-            raise LabelsFault(line, f"{path!r} is in line {line_of_path[path]} already")
+            first_place = f"{table.unit} {line_of_path[path]}"
+            raise LabelsFault(line, f"{path!r} is in {first_place} already")
         line_of_path[path] = line

@@ -26,6 +26,7 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.obstacles import collected, refuse
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.location import AnyPath, local_path
+from imagenet_prep.text import number_of
 
 
 def read(recipe: Path, text: str | None = None) -> RecipeFile:
@@ -123,7 +124,8 @@ def _annotated(
         return Annotations(listing)
     key = _key_of_annotations(file)
     if content != "image":
-        raise file.fault((key,), f"content is {content}", "expected it with images only")
+        expected = "expected content: image, or no boxes and masks"
+        raise file.fault((key,), f"content is {content}", expected)
     roots = Roots(inputs.base, root, file.recipe.strip or "")
     if marks:
         _refuse_beside_marks(file)
@@ -131,10 +133,11 @@ def _annotated(
     else:
         annotations = annotate(file.recipe, listing, roots)
     shared.number_boxes(file, annotations)
-    skips_images = len(annotations.listing) < len(listing)
-    if inputs.divided and skips_images:
-        expected = "expected manifests of annotated images alone"
-        raise file.fault((key,), "images would be skipped", expected)
+    skipped_count = len(listing) - len(annotations.listing)
+    if inputs.divided and skipped_count:
+        images_have = number_of(skipped_count, "image has", "images have")
+        problem = f"{images_have} no annotation, and would be skipped"
+        raise file.fault((key,), problem, "expected manifests of annotated images alone")
     return annotations
 
 
@@ -153,8 +156,9 @@ def _refuse_beside_marks(file: RecipeFile) -> None:
     """
     boxes = file.value.get("boxes", {})
     if file.recipe.record == "inception":
-        expected = "expected no `record`: Inception's have no place"
-        raise file.fault(("record",), "the rows have boxes or masks", expected)
+        problem = "the rows of the source have boxes or masks"
+        expected = "expected no `record: inception`, whose records can't hold these"
+        raise file.fault(("record",), problem, expected)
     has_other_boxes = boxes.keys() - {"names", "first_label"}
     for key, is_wrong in (("mask", file.recipe.mask), ("boxes", has_other_boxes)):
         if is_wrong:

@@ -31,7 +31,11 @@ FILE_ENDING = re.compile(r".\.(jpe?g|png|tiff?|npy|npz)", re.IGNORECASE)
 
 
 class LabelsFault(ValueError):  # noqa: N818 - the data is at fault, no error of the program
-    """A file of labels that can't be understood at ``line`` (from 1), for ``reason``."""
+    """A file of labels that can't be understood at ``line`` (from 1), for ``reason``; ``unit`` is
+    "entry" where ``line`` counts the entries of a JSON document.
+    """
+
+    unit = "line"
 
     def __init__(self, line: int, reason: str) -> None:
         super().__init__(line, reason)

@@ -27,8 +27,8 @@ from imagenet_prep.recipes.object_masks import (
     check_outline,
     read_outline,
 )
+from imagenet_prep.recipes.recipe_paths import fault_of_path
 from imagenet_prep.sources.names import below, text_of
-from imagenet_prep.storage.files import kind_of
 from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
@@ -149,10 +149,9 @@ def _panoptic_png(
         problem = f"file_name {annotation.file_name[:80]!r} leads out of {folder}"
         raise fault(place, problem, expected)
     png = below(folder, annotation.file_name)
-    file_type = kind_of(png)
-    if file_type != "file":
-        problem = "not there" if file_type == "nothing" else "not a file"
-        raise InputError(f"{place}: {png} is {problem}", expected, "unpack the PNGs there")
+    problem = fault_of_path(png, "file")
+    if problem:
+        raise InputError(f"{place}: {png} {problem}", expected, "unpack the PNGs there")
     image.mask_files.append(png)
     relative_path = os.path.relpath(png, file.root)
     length = png.stat().st_size

@@ -196,7 +196,7 @@ def _rows_of_cell(texts: Mapping[str, str], place: str) -> list[_Row]:
         words = numbers.split()
         if len(words) != len(edges):
             expected = "expected [x, y, width, height], or x1 y1 x2 y2;..."
-            raise fault(place, f"boxes {cell[:40]!r}", expected)
+            raise fault(place, f"the cell of boxes is {cell[:40]!r}", expected)
         box_texts = dict(zip(edges, words, strict=True))
         row = _row({**texts, **box_texts}, place)
         rows.append(row)

@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from imagenet_prep.recipes.annotated_images import AnnotatedImages, need_annotations
+from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.annotation_files import parse_number, read_text
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import corners_of_size, fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
+from imagenet_prep.recipes.recipe_paths import fault_of_path
 from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
@@ -28,6 +30,9 @@ _NEIGHBOURS = (_NAMES, _DIVISION, "image_class_labels.txt", "classes.txt")
 def _read(path: Path) -> list[Drawn]:
     """The box of each image, whose class is that of the image: the name of its folder."""
     names_file = path.parent / _NAMES
+    problem = fault_of_path(names_file, "file")
+    if problem:
+        raise InputError(f"{names_file} {problem}", f"expected the names of images next to {path}")
     names_by_id = {words[0]: words[1] for words, _ in _read_lines(names_file, 2)}
     splits_by_id = _read_splits(path.parent / _DIVISION)
     images = []
@@ -54,7 +59,7 @@ def _read_splits(path: Path) -> dict[str, str]:
 
 def _read_lines(path: Path, word_count: int) -> Iterator[tuple[list[str], str]]:
     """The words of each line, and its place."""
-    text = read_text(need_annotations(path)).removesuffix("\n")
+    text = read_text(path).removesuffix("\n")
     for number, line in enumerate(text.split("\n"), 1):
         place = f"{path}, line {number}"
         words = line.split(None, word_count - 1)

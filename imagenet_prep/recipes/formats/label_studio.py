@@ -109,7 +109,7 @@ def _read_object(region: _Json, place: str) -> DrawnObject:
     try:
         return _place_object(region, shape, place)
     except (KeyError, TypeError, ValueError) as error:
-        problem = f"a value of the region of {shape} is missing or not a number"
+        problem = f"a value of the region of {shape} is missing or not a valid number"
         raise fault(place, problem, "expected the numbers that Label Studio writes") from error
 
 

@@ -108,7 +108,7 @@ def _read_object(region: _ViaRegion, class_attribute: str | None, place: str) ->
             corners = corners_around(*check_numbers(centre_and_radii))
             return DrawnObject(class_name, corners, place)
     except (KeyError, TypeError, ValueError) as error:
-        problem = f"a value of the {shape_name} is missing or not a number"
+        problem = f"a value of the {shape_name} is missing or not a valid number"
         raise fault(place, problem, "expected the numbers that VIA writes") from error
     problem = f"the shape is {shape_name!r}" if shape_name else "the shape has no name"
     raise fault(place, problem, "expected rect, circle, ellipse, polygon or polyline")
