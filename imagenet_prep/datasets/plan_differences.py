@@ -21,6 +21,9 @@ def differences(
         changes += _changed_totals(split, recorded_set.totals.get(split), totals)
         if _content(recorded_set.sources.get(split)) != _content(plan.sources[split]):
             changes.append(f"{split} images")
+    for split, totals in recorded_set.totals.items():
+        if split not in plan.totals:
+            changes.append(f"number of {split} shards ({totals.shards}, now none)")
     if not changes and or_else:
         return [or_else]
     return changes
@@ -36,9 +39,9 @@ def _changed_totals(split: str, recorded: SplitTotals | None, planned: SplitTota
     if recorded.boxes != planned.boxes:
         changes.append(f"{split} boxes")
     if recorded.classes != planned.classes:
-        changes.append(f"classes of {split}")
+        changes.append(f"number of {split} classes")
     if recorded.expected != planned.expected:
-        changes.append(f"expected of {split}")
+        changes.append(f"expected number of {split} images")
     return changes
 
 
