@@ -584,7 +584,10 @@ DIFFERENCES: list[tuple[dict[str, Any], list[str]]] = [
     ),
     ({"totals": totals_of(boxes=1)}, ["train boxes"]),
     ({"totals": totals_of(classes=9)}, ["number of train classes"]),
-    ({"totals": totals_of(expected=9, boxes=2)}, ["train boxes", "expected number of train images"]),
+    (
+        {"totals": totals_of(expected=9, boxes=2)},
+        ["train boxes", "expected number of train images"],
+    ),
     ({"totals": totals_of(images=9)}, ["boxes or columns of some images"]),
     (
         {"sources": {"train": {"images": 6, "names_and_sizes": "x"}}},

@@ -93,9 +93,7 @@ def verify(data_dir: Path | None, quiet: bool, **params: Any) -> CommandOutcome:
     return each_set(place, work)
 
 
-def _verify_raw(
-    data_dir: Path | None, params: Mapping[str, Any], quiet: bool
-) -> CommandOutcome:
+def _verify_raw(data_dir: Path | None, params: Mapping[str, Any], quiet: bool) -> CommandOutcome:
     """Check a copy of images: of ILSVRC2012, or of a recipe."""
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions
     from imagenet_prep.registry import ILSVRC2012, read_dataset
