@@ -51,8 +51,8 @@ class LocalPath(click.Path):
         return path
 
     def _refusal(self, path: Path) -> str:
-        """What the path is, if that is not what is expected; empty if it is. click would say of a
-        broken link, and of a file in a closed folder, that it does not exist.
+        """The fault of a path that is not of the expected kind; empty if it is. click would say of
+        a broken link, and of a file in a closed folder, that it does not exist.
         """
         try:
             mode = path.stat().st_mode
