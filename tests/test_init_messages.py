@@ -431,6 +431,11 @@ SAYINGS: dict[str, Saying] = {
         ("'0.jpg' is in line 2 already",),
         absent=("several-labels",),
     ),
+    "several labels of the only image": Saying(
+        {"0.jpg": None, "l.csv": b"file,label\n0.jpg,a\n0.jpg,b\n"},
+        "",
+        ("  1 of 1 image, 2 classes: imagenet-prep init data --as several-labels\n",),
+    ),
     # questions
     "a way that would stop": Saying(
         {

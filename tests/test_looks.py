@@ -136,6 +136,7 @@ def test_something_else_is_refused(
     with pytest.raises(InputError, match="has a wrong file under the name") as caught:
         _look(server, name, content)
     assert said in caught.value.detail
+    assert caught.value.hint.endswith("; this file was not fetched")  # others may have been
     assert "got a truncated" not in caught.value.detail
     assert said in (fault_of(server.folder / name, name) or "no fault")
 

@@ -27,6 +27,7 @@ from imagenet_prep.shards.regroup import Bundle, regroup
 from imagenet_prep.shards.room import available_memory, is_seek_dear
 from imagenet_prep.shards.work import lay_out
 from imagenet_prep.sources.slices import Reader, Row
+from imagenet_prep.stages import repair as repair_stage
 from imagenet_prep.storage.location import locate
 
 PART = ConvertOptions(train_shards=16, validation_shards=8, allow_incomplete=True)
@@ -193,3 +194,6 @@ def test_a_pass_to_shards_in_an_object_store(is_in_order: bool) -> None:
     with pytest.raises(UsageError, match="is read in one pass") as caught:
         lay_out([split], [plan], layout, options)
     assert ("read_order" in caught.value.hint) is not is_in_order
+    with pytest.raises(UsageError, match="is read in one pass") as caught:
+        lay_out([split], [plan], layout, options, remedy=repair_stage._REMEDY_STORE)
+    assert caught.value.hint.startswith("copy the set to a local folder, repair it there")

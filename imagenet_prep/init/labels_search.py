@@ -110,7 +110,7 @@ def _wrong_line(sought: Sought, name: str, fault: LabelsFault, several: str) -> 
     if not isinstance(table, LabelsFile) or not table.has_labels or table.losses:
         return InputError(problem, expected, hint)
     hint += "; or, if an image has several labels, run the command with --as several-labels below"
-    images = f"{table.labelled:,} of {len(sought.items):,} images"
+    images = f"{table.labelled:,} of {number_of(len(sought.items), 'image')}"
     classes = number_of(table.classes, "class", "classes")
     command = sought.command(**{"as": "several-labels"})
     choice = Hint(f"  {images}, {classes}: ", command)
@@ -284,7 +284,7 @@ def _stripping_choice(sought: Sought, table: LabelTable, prefix: str) -> str:
     options: dict[str, object] = {"strip": prefix}
     if not count == total == len(table.paths):
         options["as"] = "tars-with-labels" if sought.is_packed else "with-labels"
-    return Hint(f"  {count:,} of {total:,} images: ", sought.command(**options))
+    return Hint(f"  {count:,} of {number_of(total, 'image')}: ", sought.command(**options))
 
 
 def _foreign_prefix(paths: Sequence[str], items: Sequence[str]) -> str:

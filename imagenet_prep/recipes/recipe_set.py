@@ -233,7 +233,8 @@ class RecipeSet(CheckedDataset):
         if is_known:
             return ReasonedLevel("complete", f'the shards of "{self.name}" are whole and right.')
         unknown = (
-            f'How many "{self.name}" should have is not known: its recipe has no `expected` number.'
+            f'How many records "{self.name}" should have is not known: '
+            "its recipe has no `expected` number."
         )
         count = f"all {records:,} listed records are in."
         if records == 1:
