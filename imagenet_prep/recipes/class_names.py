@@ -172,9 +172,9 @@ def read_names(path: AnyPath, content: bytes) -> NamesOfClasses:
         InputError: it holds none, or two for one id.
     """
     try:
-        text = content.decode("utf-8-sig")
+        text = content.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} can't be read", str(error)) from error
+        raise InputError(f"{path} is not UTF-8, at byte {error.start:,}", FORMS) from error
     _, _, suffix = path.name.rpartition(".")
     readers = {"json": _from_json, "pbtxt": _from_pbtxt, "csv": _from_csv, "tsv": _from_csv}
     read = readers.get(suffix.lower(), _from_lines)

@@ -164,9 +164,11 @@ def _classes_with_words(file: RecipeFile, words: Mapping[str, Any]) -> list[tupl
 def _read_classes(path: AnyPath) -> list[tuple[str, str]]:
     """A class a line; after a tab, its words."""
     try:
-        content = read_plain(path).decode("utf-8-sig")
+        content = read_plain(path).decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} can't be read", str(error)) from error
+        raise InputError(
+            f"{path} is not UTF-8, at byte {error.start:,}", "expected a class a line"
+        ) from error
     pairs: list[tuple[str, str]] = []
     for line in content.split("\n"):
         name, _, text = line.strip().partition("\t")

@@ -118,7 +118,8 @@ def _unreadable_files(
         len(names), f"file can't be read as an {noun}", f"files can't be read as {noun}s"
     )
     endings = ", ".join(ENDINGS[content])
-    hint = f"convert or remove them, or say in {file.path} what the content is"
+    recipe = file.path if file.path.is_file() else "a recipe"  # init has not written its own
+    hint = f"convert or remove them, or say in {recipe} what the content is"
     if may_skip:
         hint += "; on_damaged: skip, or --on-damaged skip, leaves them out"
     return InputError(
