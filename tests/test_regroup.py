@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
+import re
 from io import FileIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -120,11 +121,12 @@ def test_an_archive_cut_meanwhile_is_named(data_dir: Path) -> None:
     archive = Layout(data_dir).archive_path(facts.ARCHIVES["validation"])
     catalog = read_catalog(archive, "validation", make_engine("threads", 1))
     os.truncate(archive, archive.stat().st_size // 2)
-    with pytest.raises(InputError, match="changed while it was being read") as caught:
+    with pytest.raises(InputError, match="has changed since it was first looked at") as caught:
         regroup(
             catalog, [("s", range(len(catalog)))], data_dir / "b", memory=1 << 30, progress=Silent()
         )
     assert str(archive) in caught.value.what
+    assert re.search(r"at offset \d+,\d{3}", caught.value.detail)
 
 
 def test_a_disk_too_small_for_the_bundles(data_dir: Path, small_disk: Path) -> None:

@@ -249,7 +249,7 @@ def test_a_file_that_changed_its_length_is_refused(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     assert Reader().read(folder, Row(path.name, 0, 5, 0)) == b"12345"
     for length in (4, 6):
-        with pytest.raises(InputError, match="changed while it was being read"):
+        with pytest.raises(InputError, match="has changed since it was first looked at"):
             Reader().read(folder, Row(path.name, 0, length, 0))
     path.unlink()
     with pytest.raises(InputError, match="can't be read"):

@@ -141,6 +141,8 @@ def _fault_inside(view: FileSlices, name: str) -> str:
                 while file.read(1 << 22):
                     pass
     except ArchiveFault as fault:
+        if fault.remedy:
+            return f"it can't be read in place, {fault}"
         return f"it is damaged {fault}"
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         return f"expected gzip data, got damaged data: {error}"

@@ -142,7 +142,8 @@ def _unreadable_files(
     )
     endings = ", ".join(ENDINGS[content])
     verb = "write" if file.recipe.content is None else "correct"
-    hint = f"convert or remove them, or {verb} `content` in {file.path}"
+    recipe = file.path if file.path.is_file() else "a recipe"  # init has not written its own
+    hint = f"convert or remove them, or {verb} `content` in {recipe}"
     if may_skip:
         hint += "; on_damaged: skip, or --on-damaged skip, leaves them out"
     return InputError(

@@ -295,9 +295,9 @@ class _Sealing:
                 "hidden or .."
             )
             raise fault(place, f"{_FILE} is {shown_cell(name)}", expected)
-        if fault_of_name(name, Path()):
-            expected = "expected fewer than 8,192 characters, none of them a control character"
-            raise fault(place, f"{_FILE} is {name[:60]!a}", expected)
+        name_error = fault_of_name(name, Path())
+        if name_error:
+            raise fault(place, f"{_FILE} is {name[:60]!a}", name_error.detail)
         if name in self._names:
             earlier_row = self._names[name].rpartition(", ")[2]
             raise fault(place, f"{name!r} is in {earlier_row} already", "expected every image once")
