@@ -59,14 +59,22 @@ def judge_labels(
     except LabelsFault as fault:
         if not _is_about_images(sought, path, name, content):
             return None
-        has_names_alone = _has_names_alone(content)
-        if has_names_alone and name.startswith("../"):
-            return None  # a list of another folder's split, for example
-        error = _names_alone(path) if has_names_alone else _wrong_line(sought, name, fault, several)
-        return LabelsRefusal(name, error, True)
+        return _refusal(sought, name, content, fault, several)
     if table is None or (form_of(name) == "json" and table.labels is None):
         return None  # a document of another sort
     return _fit(sought, name, table, form)
+
+
+def _refusal(
+    sought: Sought, name: str, content: bytes, fault: LabelsFault, several: str
+) -> LabelsRefusal | None:
+    """The refusal of a file about images that can't be understood."""
+    if not _has_names_alone(content):
+        return LabelsRefusal(name, _wrong_line(sought, name, fault, several), True)
+    if name.startswith("../"):
+        return None  # a list of another folder's split, for example
+    path = place_of_table(sought.folder, name)
+    return LabelsRefusal(name, _names_alone(path), True)
 
 
 def _is_about_images(sought: Sought, path: Path, name: str, content: bytes) -> bool:

@@ -281,6 +281,11 @@ def _note_on_unused(
     note += f", {number_of(table.classes, 'class', 'classes')}{column}"
     if interpretation.is_labelled and table.labelled * 2 < total:
         return note
+    return Hint(f"{note}: ", _label_command(inspection, table))
+
+
+def _label_command(inspection: Inspection, table: LabelsFile) -> str:
+    """The command of init that reads the labels of a table."""
     label = f"{table.name}:{table.label}" if table.label else table.name
     structure = "with-labels" if inspection.items else "tars-with-labels"
-    return Hint(f"{note}: ", inspection.command(**{"as": structure, "label": label}))
+    return inspection.command(**{"as": structure, "label": label})
