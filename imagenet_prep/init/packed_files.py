@@ -70,7 +70,7 @@ def unpacking_hint(folder: Path, names: Sequence[str], *, apart: bool = False) -
 
 
 def _unpacking_in_place(folder: Path, paths: Sequence[str], endings: set[str]) -> str:
-    """The command that unpacks files into their own folder, or that hint in words."""
+    """The command that unpacks files into their own folder, or that hint as a sentence."""
     if len(paths) <= _MOST_UNPACKED:
         if endings <= _GZIPPED:
             return command_line(["gzip", "-d", "--", *paths])

@@ -179,7 +179,7 @@ def _unaccepted(
 
 
 def _aim_of(lost: Sequence[InputError], mended: Sequence[InputError], mending: str) -> str:
-    """What a command does that accepts losses and changes, as a verb."""
+    """The verb of a command that accepts losses and changes."""
     verbs: list[str] = []
     if lost:
         verbs.append("leave it out" if len(lost) == 1 else "leave them out")
