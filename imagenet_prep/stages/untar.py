@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError, PrepError, SpaceError, UsageError, WriteError, named
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.astray import hint_to_own_raw_data
 from imagenet_prep.ilsvrc2012.coming_needs import folders_need
 from imagenet_prep.ilsvrc2012.official import ImageSource, finished
 from imagenet_prep.ilsvrc2012.official_tars import ArchiveIndex, OfficialTar, TarTask, class_tars
@@ -157,7 +158,7 @@ def _find_sources(layout: Layout, progress: Progress) -> dict[str, ImageSource]:
         raise InputError(
             f"no archives in {layout.raw_dir}",
             f"expected {names}, or another copy as one file",
-            command("download", layout.data_dir),
+            hint_to_own_raw_data(layout) or command("download", layout.data_dir),
         )
     return sources
 
