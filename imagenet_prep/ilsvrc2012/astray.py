@@ -23,7 +23,7 @@ from imagenet_prep.ilsvrc2012.class_parts import Part
 from imagenet_prep.ilsvrc2012.misplaced_folders import MisplacedImages, find_image, find_misplaced
 from imagenet_prep.ilsvrc2012.official import ImageSource
 from imagenet_prep.ilsvrc2012.official_folders import FOLDERS
-from imagenet_prep.ilsvrc2012.raw_data import find_source
+from imagenet_prep.ilsvrc2012.raw_data import find_source, hint_to_own_raw_data
 from imagenet_prep.ilsvrc2012.repacked import (
     AGAIN,
     UNPACKED,
@@ -332,14 +332,6 @@ def nothing_found(layout: Layout) -> InputError:
         f"{expected}; found {listed(names) or 'nothing'} in {folder}",
         _hint_without_images(layout),
     )
-
-
-def hint_to_own_raw_data(layout: Layout) -> str:
-    """The advice if DATA_DIR/raw-data has images, and --raw names another folder; or ""."""
-    without_raw = replace(layout, raw=None)
-    if layout.reads_own_raw or not any(find_source(without_raw, split) for split in facts.SPLITS):
-        return ""
-    return f"name a folder that holds them with --raw, such as {layout.own_raw_dir}"
 
 
 def _hint_without_images(layout: Layout) -> str:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from imagenet_prep.escaping import OptionValues
 from imagenet_prep.fetch import BASE_URL
 from imagenet_prep.ilsvrc2012 import facts
@@ -83,6 +85,14 @@ def find_source(layout: Layout, split: str) -> ImageSource | None:
     if partial_copies:
         return partial_copies[0]
     return ImageFolders.find_begun(layout, split) or consumed
+
+
+def hint_to_own_raw_data(layout: Layout) -> str:
+    """The advice if DATA_DIR/raw-data has images, and --raw names another folder; or ""."""
+    without_raw = replace(layout, raw=None)
+    if layout.reads_own_raw or not any(find_source(without_raw, split) for split in facts.SPLITS):
+        return ""
+    return f"name a folder that holds them with --raw, such as {layout.own_raw_dir}"
 
 
 def find_copies(layout: Layout, split: str) -> Iterator[ImageSource]:

@@ -23,11 +23,10 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError, PrepError, SpaceError, UsageError, WriteError, named
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.astray import hint_to_own_raw_data
 from imagenet_prep.ilsvrc2012.coming_needs import folders_need
 from imagenet_prep.ilsvrc2012.official import ImageSource, finished
 from imagenet_prep.ilsvrc2012.official_tars import ArchiveIndex, OfficialTar, TarTask, class_tars
-from imagenet_prep.ilsvrc2012.raw_data import find_packed
+from imagenet_prep.ilsvrc2012.raw_data import find_packed, hint_to_own_raw_data
 from imagenet_prep.model import Done, Engine, Failed, Outcomes, Progress, Silent
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.row_bytes import refuse_changed, write_rows
