@@ -5,7 +5,7 @@ or verify, repair and verify again.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -288,6 +288,7 @@ class _RunWork(Struct, frozen=True):
             if keys:
                 site = site.for_splits(keys)
                 _refuse_unusable_copy(site, options)
+        _refuse_images_elsewhere(layout, keys)
         return cls(keys, site, fetching, options, extract)
 
     def needs(self, layout: Layout, incoming: Sequence[Incoming]) -> list[Need]:
@@ -323,6 +324,17 @@ class _RunWork(Struct, frozen=True):
             and is_plain
             and is_new
             and set(facts.SPLITS) <= set(self.keys)
+        )
+
+
+def _refuse_images_elsewhere(layout: Layout, keys: Collection[str]) -> None:
+    """Raise InputError before images are downloaded that nothing reads, since --raw lacks them."""
+    missing_splits = [split for split in facts.SPLITS if split in keys]
+    if missing_splits and not layout.reads_own_raw:
+        raise InputError(
+            f"{layout.raw_dir} lacks {' and '.join(missing_splits)} images",
+            "expected the images of both splits there: with --raw, no others are read",
+            f"leave out --raw: run then downloads what {layout.own_raw_dir} lacks",
         )
 
 

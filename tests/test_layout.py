@@ -79,19 +79,22 @@ def test_shards_are_those_of_the_splits(tmp_path: Path) -> None:
 
 
 def test_an_archive_is_read_where_it_is(tmp_path: Path) -> None:
-    """The raw folder comes first; what it lacks may be where download put it."""
-    layout, archive = Layout(tmp_path / "data", raw=tmp_path / "raw"), ARCHIVES["train"]
+    """The raw folder comes first; boxes that it lacks may be where download put them,
+    and images may not.
+    """
+    layout, archive = Layout(tmp_path / "data", raw=tmp_path / "raw"), ARCHIVES["boxes"]
     in_raw, own = (
         tmp_path / "raw" / archive.filename,
         tmp_path / "data" / "raw-data" / archive.filename,
     )
     for path in (in_raw, own):
         path.parent.mkdir(parents=True)
-    assert layout.archive_path(archive) == in_raw
+    assert layout.extra_path(archive) == in_raw
     own.touch()
-    assert layout.archive_path(archive) == own
-    in_raw.touch()
     assert layout.archive_path(archive) == in_raw
+    assert layout.extra_path(archive) == own
+    in_raw.touch()
+    assert layout.extra_path(archive) == in_raw
 
 
 def test_boxes_are_read_where_they_are(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from made_sets import ENGINE, PART, annotated, data_of, make_flowers
 from set_states import GROWING, OTHER, RECIPE, Folder, stopped_before
 
 from imagenet_prep import annotate, convert
-from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import (
     BusyError,
     InputError,
@@ -376,6 +376,19 @@ def test_boxes_that_are_gone_are_brought_back(tmp_path: Path, made_tiny: MadeSet
     assert {
         path.name: path.read_bytes() for path in existing(layout.output_dir, "*-of-*")
     } == before
+
+
+def test_boxes_are_not_brought_back_for_other_images(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """Boxes alone make no other images those of the shards: only --overwrite or --output helps."""
+    layout = annotated(tmp_path / "data", made_tiny)
+    layout.boxes_csv.unlink()
+    make(tmp_path / "other", classes=4, per_class=5, validation=12, tiny=True)
+    other = Layout(layout.data_dir, raw=tmp_path / "other")
+    with pytest.raises(UsageError, match=r"shards .*other inputs") as caught:
+        convert(other, ENGINE, PART)
+    assert "train images" in caught.value.detail
+    hint = "make them again with --overwrite, or choose another folder with --output"
+    assert caught.value.hint == hint
 
 
 def test_the_space_of_the_older_set_counts(folder: Folder, wanted: dict[str, list[bytes]]) -> None:

@@ -95,7 +95,8 @@ def test_a_raw_folder_that_was_named_is_not_asked_for_again(tmp_path: Path) -> N
     (tmp_path / "raw").mkdir()
     with pytest.raises(InputError) as caught:
         convert(Layout(tmp_path / "data", raw=tmp_path / "raw"), ENGINE)
-    assert caught.value.hint.endswith("    (or name another folder with --raw)")
+    then = "    (then leave out --raw, or name another folder with --raw)"
+    assert caught.value.hint.endswith(then)
 
 
 def test_an_archive_without_images_is_moved_and_not_described(tiny_data_dir: Path) -> None:

@@ -23,7 +23,7 @@ from imagenet_prep.ilsvrc2012.class_parts import Part
 from imagenet_prep.ilsvrc2012.misplaced_folders import MisplacedImages, find_image, find_misplaced
 from imagenet_prep.ilsvrc2012.official import ImageSource
 from imagenet_prep.ilsvrc2012.official_folders import FOLDERS
-from imagenet_prep.ilsvrc2012.raw_data import find_source
+from imagenet_prep.ilsvrc2012.raw_data import find_source, hint_to_own_raw_data
 from imagenet_prep.ilsvrc2012.repacked import (
     AGAIN,
     UNPACKED,
@@ -89,8 +89,11 @@ def find_astray(layout: Layout, key: str) -> Astray | None:
 
     Call it for a split or boxes that no copy has.
     """
-    for folder in dict.fromkeys((layout.raw_dir, layout.own_raw_dir, layout.data_dir)):
-        in_data_dir = folder == layout.data_dir
+    folders = [layout.raw_dir]
+    if layout.reads_own_raw or key not in facts.SPLITS:  # images are read from --raw alone
+        folders += [layout.own_raw_dir, layout.data_dir]
+    for folder in dict.fromkeys(folders):
+        in_data_dir = folder == layout.data_dir and folder != layout.raw_dir
         raw_dir = layout.own_raw_dir if in_data_dir else folder
         for name in _archive_names(folder)[:_LOOKED_AT]:
             astray = _find_astray_at(folder / name, key, raw_dir, in_data_dir=in_data_dir)
@@ -332,6 +335,8 @@ def nothing_found(layout: Layout) -> InputError:
 
 def _hint_without_images(layout: Layout) -> str:
     """The command that names the raw folder, describes the user's own images, or downloads."""
+    if own := hint_to_own_raw_data(layout):
+        return own
     records = SetRecords(layout)
     if records.plan is not None:
         raw_dir = records.raw_dir
@@ -342,8 +347,12 @@ def _hint_without_images(layout: Layout) -> str:
     own_folder = own_images(layout)
     if own_folder is not None:
         return Hint(command("init", own_folder), "    (for images of your own)")
-    raw_folder = "another folder" if layout.raw else "the folder"
-    return Hint(command("download", layout.data_dir), f"    (or name {raw_folder} with --raw)")
+    with_raw = "or name the folder with --raw"
+    if layout.raw is not None:
+        is_apart = not layout.reads_own_raw and layout.raw != layout.data_dir
+        then = "then leave out --raw, " if is_apart else ""
+        with_raw = f"{then}or name another folder with --raw"
+    return Hint(command("download", layout.data_dir), f"    ({with_raw})")
 
 
 def own_images(layout: Layout) -> AnyPath | None:
@@ -362,9 +371,9 @@ def own_images(layout: Layout) -> AnyPath | None:
 
 
 def _names_in_raw_or_data_dir(layout: Layout) -> tuple[AnyPath, list[str]]:
-    """The raw folder and its names; if it is empty, DATA_DIR and its names."""
+    """The raw folder and its names; if it is DATA_DIR's own and empty, DATA_DIR and its names."""
     raw_names, data_names = _names(layout.raw_dir), _names(layout.data_dir)
-    if data_names and not raw_names:
+    if data_names and not raw_names and layout.reads_own_raw:
         return layout.data_dir, data_names
     return layout.raw_dir, raw_names
 

@@ -23,7 +23,7 @@ def find_annotations(layout: Layout, split: str) -> BoxFiles | None:
     """Find the annotations of a split, which may be apart from its images;
     None if there are none.
     """
-    archive = layout.archive_path(facts.ARCHIVES[BOX_ARCHIVES[split]])
+    archive = layout.extra_path(facts.ARCHIVES[BOX_ARCHIVES[split]])
     if archive.is_file():
         return BoxArchive(archive)
     for name in BOX_FOLDERS[split]:
@@ -32,7 +32,7 @@ def find_annotations(layout: Layout, split: str) -> BoxFiles | None:
             return BoxFolder(folder)
     from imagenet_prep.ilsvrc2012.kaggle import ZIP, BoxesInZip  # late: it loads NumPy
 
-    kaggle_zip = layout.archive_path(ZIP)
+    kaggle_zip = layout.extra_path(ZIP)
     return BoxesInZip(kaggle_zip, split) if kaggle_zip.is_file() else None
 
 

@@ -66,7 +66,7 @@ def train_counts(layout: Layout) -> Mapping[str, int] | None:
 
 def devkit_paths(layout: Layout) -> list[AnyPath]:
     """The devkit's archive and tables that are there; the first one counts."""
-    archive = layout.archive_path(facts.ARCHIVES["devkit"])
+    archive = layout.extra_path(facts.ARCHIVES["devkit"])
     tables = [raw_dir / FOLDER / META for raw_dir in (layout.raw_dir, layout.own_raw_dir)]
     return [path for path in (archive, *tables) if path.exists()]
 

@@ -39,7 +39,8 @@ def find_digests(layout: Layout, progress: Progress, *, reads: bool) -> Digests:
     """
     published, others, notes = set(), [], []
     for key, archive in facts.ARCHIVES.items():
-        path = layout.archive_path(archive)
+        is_of_images = key in facts.SPLITS
+        path = layout.archive_path(archive) if is_of_images else layout.extra_path(archive)
         if not path.is_file():
             continue
         fault = _fault(layout, path, archive, progress, reads=reads)
@@ -48,7 +49,7 @@ def find_digests(layout: Layout, progress: Progress, *, reads: bool) -> Digests:
         if not fault:
             published.add(key)
             notes.append(f"{archive.filename} has the published MD5")
-        elif key in facts.SPLITS:
+        elif is_of_images:
             others.append(f"{archive.filename} is not the published archive: {fault}.")
         else:
             notes.append(f"{archive.filename} is not the published archive: {fault}")

@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from imagenet_prep.checks.checked_dataset import CheckedDataset, Published, SetFindings
 from imagenet_prep.checks.examiner import Examiner
 from imagenet_prep.errors import InputError
@@ -176,6 +178,9 @@ class ImageNet(CheckedDataset):
             own_folder = own_images(layout)
             if own_folder:
                 return command("init", own_folder)
+            if not layout.reads_own_raw:  # what download fetches is read without --raw
+                output = replace(layout, raw=None).elsewhere()
+                return command("status", layout.data_dir, output)
             return command("download", layout.data_dir, fetched_from(layout))
         if any(source.damage for source in sources.values() if source):
             return command("download", layout.data_dir, (("source", "kaggle"),))

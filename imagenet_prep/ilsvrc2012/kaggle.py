@@ -89,7 +89,7 @@ class KaggleZip(ImageSource, frozen=True):
 
     @classmethod
     def find(cls, layout: Layout, split: str) -> KaggleZip | None:
-        """The zip in the raw folder, or in DATA_DIR's own."""
+        """The zip in the raw folder."""
         path = layout.archive_path(ZIP)
         return cls(local_path(path), split) if path.is_file() else None
 

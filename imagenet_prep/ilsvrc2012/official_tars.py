@@ -47,7 +47,7 @@ class OfficialTar(ImageSource, frozen=True):
 
     @classmethod
     def find(cls, layout: Layout, split: str) -> OfficialTar | None:
-        """The archive in the raw folder, or in DATA_DIR's own."""
+        """The archive in the raw folder."""
         path = layout.archive_path(facts.ARCHIVES[split])
         return cls(path, split) if path.is_file() else None
 
@@ -96,9 +96,9 @@ class ClassTars(ImageSource, frozen=True):
         """The first folder with class tars that has no class folders."""
         if split != facts.TRAIN:
             return None
-        own_folder = layout.class_tars_dir(facts.ARCHIVES[split])
         raw_dir = layout.raw_dir
-        for folder in (raw_dir / own_folder.name, own_folder, raw_dir / facts.TRAIN):
+        unpacked_archive = layout.class_tars_dir(facts.ARCHIVES[split]).name
+        for folder in (raw_dir / unpacked_archive, raw_dir / facts.TRAIN):
             tars = cls(folder)
             if tars.wnids() and not any(class_folders(folder)):
                 return tars

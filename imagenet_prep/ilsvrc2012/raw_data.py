@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from imagenet_prep.escaping import OptionValues
 from imagenet_prep.fetch import BASE_URL
 from imagenet_prep.ilsvrc2012 import facts
@@ -32,7 +34,7 @@ class ConsumedImages(ImageSource, frozen=True):
     @classmethod
     def find(cls, layout: Layout, split: str) -> ConsumedImages | None:
         """The record of a split."""
-        if layout.raw_dir.resolve() != layout.own_raw_dir.resolve():
+        if not layout.reads_own_raw:
             return None
         consumption = Consumption.find(layout, split)
         if consumption is None:
@@ -83,6 +85,14 @@ def find_source(layout: Layout, split: str) -> ImageSource | None:
     if partial_copies:
         return partial_copies[0]
     return ImageFolders.find_begun(layout, split) or consumed
+
+
+def hint_to_own_raw_data(layout: Layout) -> str:
+    """The advice if DATA_DIR/raw-data has images, and --raw names another folder; or ""."""
+    without_raw = replace(layout, raw=None)
+    if layout.reads_own_raw or not any(find_source(without_raw, split) for split in facts.SPLITS):
+        return ""
+    return f"name a folder that holds them with --raw, such as {layout.own_raw_dir}"
 
 
 def find_copies(layout: Layout, split: str) -> Iterator[ImageSource]:
@@ -144,10 +154,15 @@ def stages_before(layout: Layout, classes: Mapping[str, int]) -> tuple[StageStat
 
 
 def _download(layout: Layout) -> StageStatus:
-    archives = [facts.ARCHIVES[key] for key in facts.DEFAULT_ARCHIVES]
-    paths = [layout.archive_path(archive) for archive in archives]
+    archives = {key: facts.ARCHIVES[key] for key in facts.DEFAULT_ARCHIVES}
+    paths = [
+        layout.archive_path(archive) if key in facts.SPLITS else layout.extra_path(archive)
+        for key, archive in archives.items()
+    ]
     present = [path for path in paths if path.is_file()]
-    begun = sum(_count(layout.raw_partial_dir, suffix) for suffix in (".tar.part", ".gz.part"))
+    begun = 0
+    if layout.reads_own_raw:
+        begun = sum(_count(layout.raw_partial_dir, suffix) for suffix in (".tar.part", ".gz.part"))
     sources = _present_sources(layout)
     damages = [source.damage for source in sources if source.damage]
     damage = damages[0] if damages else ""
@@ -204,6 +219,10 @@ def _recorded_urls(layout: Layout, filename: str, checked: object) -> Iterator[s
 def _untar(layout: Layout, classes: Mapping[str, int]) -> StageStatus:
     counts = {split: _count_classes(layout.images_dir(split)) for split in facts.SPLITS}
     folders = sum(counts.values())
+    if not layout.reads_own_raw:  # they may have other images than --raw
+        words = ", ".join(f"{count:,} {split} class folders" for split, count in counts.items())
+        detail = f"{words} in {layout.own_raw_dir}, which --raw replaces (optional)"
+        return StageStatus("untar", "unknown" if folders else "not started", detail)
     expected_folders = sum(classes.values())
     state = _state(folders, expected_folders)
     details: list[str] = []

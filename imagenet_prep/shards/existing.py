@@ -225,9 +225,12 @@ def _of_another_set(layout: Layout, plan: Plan, split: str) -> UsageError:
 def _hint_to_restore_boxes(recorded_set: Manifest | Plan | None, layout: Layout, plan: Plan) -> str:
     """The advice if the finished shards have boxes, and their file is gone; or "".
 
-    --overwrite would lose the boxes.
+    --overwrite would lose the boxes. Boxes alone don't make other images those of the shards.
     """
     if recorded_set is None or plan.dataset.kind != ILSVRC2012:
+        return ""
+    changes = differences(plan, recorded_set)
+    if any(f"{split} images" in changes for split in plan.totals):
         return ""
     for split, totals in plan.totals.items():
         recorded_totals = recorded_set.totals.get(split)

@@ -26,7 +26,7 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.coming_needs import folders_need
 from imagenet_prep.ilsvrc2012.official import ImageSource, finished
 from imagenet_prep.ilsvrc2012.official_tars import ArchiveIndex, OfficialTar, TarTask, class_tars
-from imagenet_prep.ilsvrc2012.raw_data import find_packed
+from imagenet_prep.ilsvrc2012.raw_data import find_packed, hint_to_own_raw_data
 from imagenet_prep.model import Done, Engine, Failed, Outcomes, Progress, Silent
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.row_bytes import refuse_changed, write_rows
@@ -157,7 +157,7 @@ def _find_sources(layout: Layout, progress: Progress) -> dict[str, ImageSource]:
         raise InputError(
             f"no archives in {layout.raw_dir}",
             f"expected {names}, or another copy as one file",
-            command("download", layout.data_dir),
+            hint_to_own_raw_data(layout) or command("download", layout.data_dir),
         )
     return sources
 

@@ -235,8 +235,19 @@ class Layout(Struct, frozen=True):
     own_raw_dir = _Below("data_dir", RAW_NAME)
     """DATA_DIR/raw-data: download, untar and annotate write here."""
 
+    @property
+    def reads_own_raw(self) -> bool:
+        """Whether the folder of raw input is DATA_DIR/raw-data."""
+        return self.raw_dir.resolve() == self.own_raw_dir.resolve()
+
     def archive_path(self, archive: ArchiveFile) -> AnyPath:
-        """The path to read an official archive from: in the raw folder, or in download's folder."""
+        """The path to read an archive of images from: in the raw folder, and nowhere else."""
+        return self.raw_dir / archive.filename
+
+    def extra_path(self, archive: ArchiveFile) -> AnyPath:
+        """The path to read boxes or the devkit from: in the raw folder;
+        what it lacks may be where download put it.
+        """
         path = self.raw_dir / archive.filename
         downloaded = self.own_raw_dir / archive.filename
         return path if path.exists() or not downloaded.exists() else downloaded
