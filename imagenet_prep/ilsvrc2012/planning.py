@@ -142,6 +142,11 @@ def _by_class(
 # completeness -------------------------------------------------------------------------------------
 
 
+_ALLOW_INCOMPLETE = (
+    "run the same command with --allow-incomplete (in a recipe: allow_incomplete: true)"
+)
+
+
 def _note_missing_files(sources: Mapping[str, ImageSource], options: ConvertOptions) -> list[str]:
     """Notes on copies that lack files; raises IncompleteError if that is not allowed."""
     lacking: list[str] = []
@@ -152,7 +157,7 @@ def _note_missing_files(sources: Mapping[str, ImageSource], options: ConvertOpti
         raise IncompleteError(
             f"{options.part.name} is incomplete",
             " | ".join(lacking),
-            "get the missing files, or run the same command with --allow-incomplete",
+            f"get the missing files, or {_ALLOW_INCOMPLETE}",
         )
     return [f"a part of {options.part.name}: {text}" for text in lacking]
 
@@ -161,7 +166,7 @@ def _check_count(split: str, images: int, shards: int) -> list[str]:
     """A note if some shards will be empty; raises UsageError if most will."""
     most_shards = order.most_shards(images)
     option = "--train-shards" if split == facts.TRAIN else "--validation-shards"
-    set_number = f"set their number with {option}"
+    set_number = f"set their number with {option} (in a recipe: shards: {{{split}: NUMBER}})"
     if shards > most_shards:
         raise UsageError(
             f"can't cut {number_of(images, 'image')} into {number_of(shards, f'{split} shard')}",
@@ -228,7 +233,7 @@ def _other_number(
         steps = "get the missing images and remove those that are too many"
     else:
         what, steps = f"{part.name} is incomplete", "get the missing images"
-    hint = f"{steps}, or run the same command with --allow-incomplete"
+    hint = f"{steps}, or {_ALLOW_INCOMPLETE}"
     return IncompleteError(what, " | ".join(deviations), hint)
 
 
