@@ -429,6 +429,25 @@ def test_empty_shards_are_said_to_come(tmp_path: Path, made_tiny: MadeSet) -> No
     )
 
 
+def test_a_rehearsed_run_names_shards_of_another_number(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """convert refuses them; with their number, or with --overwrite, nothing is said."""
+    layout = Layout(tmp_path, raw=made_tiny.archives["train"].parent)
+    convert(layout, ENGINE, PART)
+    others = PART.replace(train_shards=1000)
+    with pytest.raises(UsageError, match="finished shards"):
+        convert(layout, ENGINE, others)
+    for options, is_told in (
+        (PART, False),
+        (others, True),
+        (others.replace(overwrite=True), False),
+    ):
+        progress = Silent()
+        pipeline.foresee(layout, options=options, progress=progress)
+        assert (
+            any("of another number of train shards" in note for note in progress.notes) == is_told
+        )
+
+
 def test_with_a_recipe_the_advised_key_helps(tmp_path: Path, made_tiny: MadeSet) -> None:
     """An incomplete set and too many shards: the hints name the keys, and with them it converts."""
     recipe = tmp_path / "imagenet.yaml"
