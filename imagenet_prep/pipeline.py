@@ -20,7 +20,7 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.astray import own_images, refuse_astray, refuse_unread
 from imagenet_prep.ilsvrc2012.box_search import BOX_ARCHIVES, find_annotations, find_boxes_csv
 from imagenet_prep.ilsvrc2012.class_parts import WHOLE, Part
-from imagenet_prep.ilsvrc2012.coming_needs import Coming, needs_behind
+from imagenet_prep.ilsvrc2012.coming_needs import Coming, needs_behind, note_on_other_shards
 from imagenet_prep.ilsvrc2012.raw_data import find_source, has_images
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options
 from imagenet_prep.model import Engine, Progress, Silent
@@ -138,6 +138,8 @@ def foresee(
     layout.refuse_urls()
     progress = progress or Silent()
     work = _RunWork.find(layout, fetching, options, extract)
+    if not options.overwrite and (note := note_on_other_shards(layout, options)):
+        progress.note(note)
     incoming: Sequence[Incoming] = ()
     if work.keys and work.site is not None:
         incoming = downloading.foresee_copy(layout, work.site, progress=progress)

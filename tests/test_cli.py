@@ -501,6 +501,32 @@ def test_status_and_run_know_images_of_ones_own(tmp_path: Path) -> None:
     assert own_images(Layout(tmp_path)) is None
 
 
+def test_own_images_in_folders_of_splits_are_of_ones_own(tmp_path: Path) -> None:
+    """convert, status, verify and report all name init."""
+    for split in ("train", "val", "test"):
+        (tmp_path / split / "cats").mkdir(parents=True)
+        (tmp_path / split / "cats" / "tom.jpg").write_bytes(b"")
+    for name in ("convert", "status", "verify", "report"):
+        ran = prep(name, tmp_path)
+        assert f"imagenet-prep init {tmp_path}" in ran.stdout + ran.stderr, name
+
+
+def test_a_folder_of_raw_data_is_no_data_dir(tmp_path: Path) -> None:
+    """The folder above it is named; nothing says to move its archives."""
+    raw = tmp_path / "raw-data"
+    raw.mkdir()
+    for name in ("ILSVRC2012_img_train.tar", "ILSVRC2012_bbox_train_v2.tar.gz"):
+        (raw / name).write_bytes(bytes(10240))
+    (tmp_path / "train-00000-of-00001").write_bytes(b"")
+    for name, named in {"status": "convert", "report": "verify"}.items() | {
+        (name, name) for name in ("convert", "annotate", "verify")
+    }:
+        ran = prep(name, raw)
+        said = ran.stdout + ran.stderr
+        assert f"imagenet-prep {named} {tmp_path}" in re.split(r"next: |\n|    ", said)
+        assert str(raw / "raw-data") not in said
+
+
 def test_misplaced_images_of_imagenet_are_not_of_ones_own(tmp_path: Path) -> None:
     """Their names tell, wherever they are below the folder."""
     folder = tmp_path / "raw-data" / "pictures"

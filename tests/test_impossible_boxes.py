@@ -494,6 +494,28 @@ def test_the_command_line_points_to_the_recipe(tmp_path: Path) -> None:
     assert f"write the setting in {recipe}" in ran.stderr
 
 
+@pytest.mark.parametrize(
+    ("option", "hint"),
+    [
+        ("--train-shards=3", "write it in r.yaml as shards: {train: NUMBER}"),
+        ("--allow-incomplete", "leave it out: only ImageNet has this setting"),
+        ("--set=relabel=0", "leave it out: only ImageNet has this setting"),
+        ("--classes=imagenette", "leave it out: only ImageNet has this setting"),
+        ("--resize=32", "write the setting in r.yaml"),
+    ],
+)
+def test_only_a_key_that_the_recipe_can_have_is_named(
+    tmp_path: Path, option: str, hint: str
+) -> None:
+    """A recipe of one's own images has no key for some settings of ImageNet, which has them all."""
+    recipe = several(tmp_path).rename(tmp_path / "r.yaml")
+    said = prep("convert", tmp_path / "out", "--config", recipe, option).stderr
+    assert hint.replace("r.yaml", str(recipe)) in said
+    recipe.write_text("source: {imagenet: true}\n")
+    said = prep("convert", tmp_path / "out", "--config", recipe, option).stderr
+    assert f"write {'it' if 'shards' in option else 'the setting'} in {recipe}" in said
+
+
 def test_init_asks_before_boxes_are_changed(tmp_path: Path) -> None:
     """It refuses, counts and names them; --as writes the policy into the recipe,
     which then works.

@@ -555,6 +555,7 @@ def test_boxes_that_annotate_made_are_counted(copy: Path, whole: MadeSet) -> Non
     assert [(each.kind.value, each.detail) for each in verdict.problems] == [
         ("missing-box", f"expected 615,299 boxes, found {boxes:,}")
     ]
+    assert verdict.conclusion.endswith(" A quick check does not read the content of the images.")
 
 
 # recipes ------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from file_server import serve
 from kaggle_copies import tree, write_zip
 from made_sets import ENGINE, PART, flip
 from made_tars import pack, save
-from running import command
+from running import command, prep
 
 import imagenet_prep
 from imagenet_prep import ConvertOptions, DownloadOptions, Layout, convert, pipeline, status, verify
@@ -414,14 +414,53 @@ def test_empty_shards_are_said_to_come(tmp_path: Path, made_tiny: MadeSet) -> No
     assert [note for note in progress.notes if "will be empty" in note] == [
         f"train: {counts['train']} images in 1,000 shards: {1000 - counts['train']} of these "
         "will be empty; "
-        "set their number with --train-shards",
+        "set their number with --train-shards (in a recipe: shards: {train: NUMBER})",
         f"validation: {counts['validation']} images in 128 shards: "
         f"{128 - counts['validation']} of these will be "
-        "empty; set their number with --validation-shards",
+        "empty; set their number with --validation-shards "
+        "(in a recipe: shards: {validation: NUMBER})",
     ]
     progress = Silent()
     foresee(layout, ENGINE, PART.replace(train_shards=counts["train"]), progress=progress)
     assert not any("will be empty" in note for note in progress.notes)
     with pytest.raises(UsageError, match="can't cut") as caught:
         foresee(layout, ENGINE, PART.replace(validation_shards=2000), progress=Silent())
-    assert caught.value.hint == "set their number with --validation-shards"
+    assert caught.value.hint == (
+        "set their number with --validation-shards (in a recipe: shards: {validation: NUMBER})"
+    )
+
+
+def test_a_rehearsed_run_names_shards_of_another_number(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """convert refuses them; with their number, or with --overwrite, nothing is said."""
+    layout = Layout(tmp_path, raw=made_tiny.archives["train"].parent)
+    convert(layout, ENGINE, PART)
+    others = PART.replace(train_shards=1000)
+    with pytest.raises(UsageError, match="finished shards"):
+        convert(layout, ENGINE, others)
+    for options, is_told in (
+        (PART, False),
+        (others, True),
+        (others.replace(overwrite=True), False),
+    ):
+        progress = Silent()
+        pipeline.foresee(layout, options=options, progress=progress)
+        assert (
+            any("of another number of train shards" in note for note in progress.notes) == is_told
+        )
+
+
+def test_with_a_recipe_the_advised_key_helps(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """An incomplete set and too many shards: the hints name the keys, and with them it converts."""
+    recipe = tmp_path / "imagenet.yaml"
+    recipe.write_text("source: {imagenet: true}\n")
+    raw = made_tiny.archives["train"].parent
+    call = ("convert", str(tmp_path / "out"), "--config", str(recipe), "--raw", str(raw))
+    keys = {
+        "allow_incomplete: true": "allow_incomplete: true",
+        "shards: {train: NUMBER}": "shards: {train: 4, validation: 2}",
+    }
+    for advised, key in keys.items():
+        assert f"(in a recipe: {advised})" in prep(*call, "--dry-run").stderr
+        with recipe.open("a") as file:
+            file.write(f"{key}\n")
+    assert "in a recipe" not in command(*call, "--dry-run").stderr

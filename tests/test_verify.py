@@ -345,7 +345,9 @@ def test_a_quick_look_proves_little(layout: Layout) -> None:
     """A quick look never calls a set whole; of foreign shards it names those of 0 bytes,
     and a split without any.
     """
-    assert verify(layout, ENGINE, depth="quick").level == "incomplete"
+    quick = verify(layout, ENGINE, depth="quick")
+    assert quick.level == "incomplete"
+    assert quick.conclusion.endswith(" A quick check does not read the content of the shards.")
     shutil.rmtree(layout.state_dir)
     for path in existing(layout.data_dir, "validation-*"):
         path.unlink()

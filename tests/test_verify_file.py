@@ -65,6 +65,20 @@ def test_a_file_of_any_records_is_checked(movies: Path) -> None:
         verify_file(movies, depth="quick")
 
 
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [(b"# A page\n" * 9, "a text file"), (bytes(257) + b"ustar" + bytes(250), "a tar archive")],
+)
+def test_a_file_of_another_kind_is_no_damaged_shard(
+    content: bytes, kind: str, tmp_path: Path
+) -> None:
+    """verify says of it what show and report say."""
+    path = tmp_path / "README.md"
+    path.write_bytes(content)
+    said = {command(name, str(path), status=4).stderr for name in ("verify", "show", "report")}
+    assert said == {f"error: {path} is not a TFRecord file\nit starts as {kind} does\n"}
+
+
 def test_a_shard_is_compared_with_its_manifest(made_tiny: MadeSet, tmp_path: Path) -> None:
     """A shard with sound records that were not written is refused,
     and nothing is kept of the check.

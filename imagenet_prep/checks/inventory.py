@@ -16,12 +16,12 @@ from imagenet_prep.checks.checked_dataset import CheckedDataset
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.hints import Hint
-from imagenet_prep.model import ShardInfo
+from imagenet_prep.model import ShardInfo, State
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.files import scan
-from imagenet_prep.storage.layout import parse_shard_name, shard_name, split_of
+from imagenet_prep.storage.layout import RAW_NAME, Layout, parse_shard_name, shard_name, split_of
 from imagenet_prep.text import listed
 
 _MOST_MISSING = 99_999
@@ -129,9 +129,17 @@ def _no_shards(records: SetRecords, dataset: CheckedDataset) -> InputError:
             f"found the sets of recipes in {listed(map(str, folders))}",
             command("verify", folders[0]),
         )
+    above = layout.output_dir.parent
+    if layout.output_dir.name == RAW_NAME and Layout(above).find_shards():
+        return InputError(
+            f"no shards in {layout.output_dir} itself",
+            "found shards in the folder above it",
+            command("verify", above),
+        )
     whose = f" of {dataset.name}" if layout.set_name else ""
     example_split = (*dataset.splits, "train")[0]
-    following = dataset.following(records, {"convert": "partly", "annotate": "done"})
+    converted: State = "not started" if records.plan is None else "partly"
+    following = dataset.following(records, {"convert": converted, "annotate": "done"})
     return InputError(
         f"no shards in {layout.output_dir}{whose}",
         f"expected files such as {example_split}-00000-of-01024",

@@ -124,7 +124,8 @@ class RawVerdict(Struct, frozen=True):
     @property
     def conclusion(self) -> str:
         """The level and the reason for it, in a line."""
-        return conclusion_of(self.level, self.reason, len(self.problems))
+        unread = "images" if self.depth == "quick" else ""
+        return conclusion_of(self.level, self.reason, len(self.problems), unread)
 
     @property
     def remarks(self) -> str:

@@ -91,10 +91,20 @@ def level_of(
     return "as listed" if depth == "quick" and claimed in RIGHT else claimed
 
 
-def conclusion_of(level: Level, reason: str, count: int) -> str:
-    """A level, the reason for it, and the number of problems, in a line."""
-    problems_found = "1 problem found." if count == 1 else f"{count:,} problems found."
-    return f"{level}: {' '.join(filter(None, (reason, problems_found if count else '')))}"
+_NOT_READ = "not read the content"
+
+
+def conclusion_of(level: Level, reason: str, count: int, unread: str = "") -> str:
+    """A level, the reason for it, and the number of problems, in a line.
+
+    ``unread``: what a quick check did not read.
+    """
+    sentences = [reason] if reason else []
+    if count:
+        sentences.append("1 problem found." if count == 1 else f"{count:,} problems found.")
+    if unread and _NOT_READ not in reason:
+        sentences.append(f"A quick check does {_NOT_READ} of the {unread}.")
+    return f"{level}: {' '.join(sentences)}"
 
 
 def remarks_of(counts: Mapping[str, int]) -> str:
@@ -155,7 +165,8 @@ class Verdict(Struct, frozen=True):
     @property
     def conclusion(self) -> str:
         """The level and the reason for it, in a line."""
-        return conclusion_of(self.level, self.reason, len(self.shown_problems))
+        unread = "shards" if self.depth == "quick" else ""
+        return conclusion_of(self.level, self.reason, len(self.shown_problems), unread)
 
     @property
     def remarks(self) -> str:

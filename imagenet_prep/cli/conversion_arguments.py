@@ -87,9 +87,24 @@ def _refuse_with_recipe(params: Mapping[str, Any]) -> None:
     names = {setting.name for setting in settings}
     names.discard("on_damaged")
     call = click.get_current_context()
-    for option in written_options(call, names):
-        raise UsageError(
-            f"{option} with --config",
-            "expected one of them",
-            f"write the setting in {params['config']}",
-        )
+    for name in sorted(names):
+        for option in written_options(call, {name}):
+            hint = _in_recipe(name, params["config"])
+            raise UsageError(f"{option} with --config", "expected one of them", hint)
+
+
+def _in_recipe(name: str, recipe: Path) -> str:
+    """How a recipe says a setting; one of the user's own images has no key for some."""
+    from imagenet_prep.datasets.declarations import settings_of
+    from imagenet_prep.ilsvrc2012.settings import SHARD_COUNTS
+    from imagenet_prep.recipes.loading import read
+    from imagenet_prep.recipes.rules import is_imagenet
+    from imagenet_prep.recipes.schema import Recipe
+
+    for split, count_name in SHARD_COUNTS.items():
+        if name == count_name:
+            return f"write it in {recipe} as shards: {{{split}: NUMBER}}"
+    of_every_recipe = {setting.name for setting in settings_of(Recipe)}
+    if name in of_every_recipe or is_imagenet(read(recipe)):
+        return f"write the setting in {recipe}"
+    return f"leave it out: only ImageNet has this setting, and {recipe} describes other images"

@@ -23,7 +23,7 @@ from imagenet_prep.ilsvrc2012.class_parts import Part
 from imagenet_prep.ilsvrc2012.misplaced_folders import MisplacedImages, find_image, find_misplaced
 from imagenet_prep.ilsvrc2012.official import ImageSource
 from imagenet_prep.ilsvrc2012.official_folders import FOLDERS
-from imagenet_prep.ilsvrc2012.raw_data import find_source, hint_to_own_raw_data
+from imagenet_prep.ilsvrc2012.raw_data import data_dir_above, find_source, hint_to_own_raw_data
 from imagenet_prep.ilsvrc2012.repacked import (
     AGAIN,
     UNPACKED,
@@ -35,6 +35,7 @@ from imagenet_prep.ilsvrc2012.repacked import (
     unpack_command,
     unzip_command,
 )
+from imagenet_prep.recipes.folder_words import split_name
 from imagenet_prep.sources.compressed_tars import compression_of, decompress_command
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.durable import move_away
@@ -76,11 +77,12 @@ class Astray(Struct, frozen=True):
     finding: str
     expected: str
     mend: str
+    afterwards: str = AGAIN
 
     @property
     def error(self) -> InputError:
         """The error that says so."""
-        return InputError(self.finding, self.expected, Hint(self.mend, f"    {AGAIN}"))
+        return InputError(self.finding, self.expected, Hint(self.mend, f"    {self.afterwards}"))
 
 
 def find_astray(layout: Layout, key: str) -> Astray | None:
@@ -89,6 +91,8 @@ def find_astray(layout: Layout, key: str) -> Astray | None:
 
     Call it for a split or boxes that no copy has.
     """
+    if (above := data_dir_above(layout)) is not None:
+        return _one_folder_too_deep(layout, above, key)
     folders = [layout.raw_dir]
     if layout.reads_own_raw or key not in facts.SPLITS:  # images are read from --raw alone
         folders += [layout.own_raw_dir, layout.data_dir]
@@ -107,12 +111,10 @@ def _archive_names(folder: AnyPath) -> list[str]:
     return [
         name
         for name in _names(folder)
-        if _is_archive_name(name) and not name.endswith((UNPACKED, *_UNFINISHED))
+        if any(part in name for part in _PACKED)
+        and _TASK_3 not in name
+        and not name.endswith((UNPACKED, *_UNFINISHED))
     ]
-
-
-def _is_archive_name(name: str) -> bool:
-    return any(part in name for part in _PACKED) and _TASK_3 not in name
 
 
 def _find_astray_at(
@@ -203,6 +205,14 @@ def _head(path: AnyPath) -> bytes:
     with suppress(OSError), open_file(path) as file:
         return file.read(512)
     return b""
+
+
+def _one_folder_too_deep(layout: Layout, above: AnyPath, key: str) -> Astray:
+    """A folder of raw data that was given as DATA_DIR."""
+    name = "convert" if key in facts.SPLITS else "annotate"
+    mend = command(name, above, replace(layout, data_dir=above).elsewhere())
+    finding = f"{layout.data_dir} is the folder of raw data of {above}"
+    return Astray(finding, f"expected {above} as DATA_DIR", mend, "(so for every command)")
 
 
 def _no_file(path: AnyPath, kind_in_words: str) -> Astray:
@@ -387,10 +397,12 @@ def _names(folder: AnyPath) -> list[str]:
 
 
 def _holds_images(path: AnyPath) -> bool:
-    """Whether it is an image, or a folder of images, by names."""
+    """Whether it is an image, a folder of images, or a split's class folders, by names."""
     if path.suffix.lower() in _IMAGES:
         return True
     with suppress(OSError), scan(path) as entries:
-        sample = itertools.islice(entries, _LOOKED_AT)
-        return any(entry.name.lower().endswith(_IMAGES) for entry in sample)
+        names = [entry.name for entry in itertools.islice(entries, _LOOKED_AT)]
+        has_images = any(name.lower().endswith(_IMAGES) for name in names)
+        inner = names if split_name(path.name) else ()
+        return has_images or any(_holds_images(path / name) for name in inner)
     return False

@@ -92,6 +92,19 @@ def needs_behind(
         yield from _shards(layout, amount, options)
 
 
+def note_on_other_shards(layout: Layout, options: ConvertOptions) -> str:
+    """A note on finished shards of a set that was cut otherwise; "" without any."""
+    for split in facts.SPLITS:
+        for filename in layout.find_shards((split,)):
+            parsed_name = parse_shard_name(filename)
+            if parsed_name is not None and parsed_name[2] != options.shards(split):
+                return (
+                    f"{layout.shard_path(filename)} is one of another number of {split} shards: "
+                    "convert replaces them only with --overwrite"
+                )
+    return ""
+
+
 def _untar_needs(layout: Layout, split: str, coming: Coming, part: Part) -> Iterator[Need]:
     """The space for the image folders of a split that is not unpacked."""
     is_by_class = split in coming.by_class or isinstance(find_source(layout, split), ClassTars)

@@ -41,8 +41,6 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import local_or_none
 from imagenet_prep.text import number_of
 
-_ACCEPT_PART = "--allow-incomplete, in Python allow_incomplete=True"
-
 _SAMPLED = 8
 """Images of a split whose format is looked at before any shard is made."""
 
@@ -144,6 +142,12 @@ def _by_class(
 # completeness -------------------------------------------------------------------------------------
 
 
+_ALLOW_INCOMPLETE = (
+    "run the same command with --allow-incomplete "
+    "(in a recipe: allow_incomplete: true; in Python: allow_incomplete=True)"
+)
+
+
 def _note_missing_files(sources: Mapping[str, ImageSource], options: ConvertOptions) -> list[str]:
     """Notes on copies that lack files; raises IncompleteError if that is not allowed."""
     lacking: list[str] = []
@@ -154,7 +158,7 @@ def _note_missing_files(sources: Mapping[str, ImageSource], options: ConvertOpti
         raise IncompleteError(
             f"{options.part.name} is incomplete",
             " | ".join(lacking),
-            f"get the missing files, or accept that: {_ACCEPT_PART}",
+            f"get the missing files, or {_ALLOW_INCOMPLETE}",
         )
     return [f"a part of {options.part.name}: {text}" for text in lacking]
 
@@ -163,7 +167,7 @@ def _check_count(split: str, images: int, shards: int) -> list[str]:
     """A note if some shards will be empty; raises UsageError if most will."""
     most_shards = order.most_shards(images)
     option = "--train-shards" if split == facts.TRAIN else "--validation-shards"
-    set_number = f"set their number with {option}"
+    set_number = f"set their number with {option} (in a recipe: shards: {{{split}: NUMBER}})"
     if shards > most_shards:
         raise UsageError(
             f"can't cut {number_of(images, 'image')} into {number_of(shards, f'{split} shard')}",
@@ -230,7 +234,7 @@ def _other_number(
         steps = "get the missing images and remove those that are too many"
     else:
         what, steps = f"{part.name} is incomplete", "get the missing images"
-    hint = f"{steps}, or accept that: {_ACCEPT_PART}"
+    hint = f"{steps}, or {_ALLOW_INCOMPLETE}"
     return IncompleteError(what, " | ".join(deviations), hint)
 
 

@@ -21,7 +21,7 @@ from imagenet_prep.shards.consumption import Consumption
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.state.manifest import seen_digests
 from imagenet_prep.storage.files import load_json, names_in, open_file, scan
-from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.layout import RAW_NAME, Layout
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import number_of
 
@@ -66,6 +66,20 @@ class ConsumedImages(ImageSource, frozen=True):
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
         """All images as recorded; none can be read."""
         return finished([self.consumption.catalog()], self.split)
+
+
+def data_dir_above(layout: Layout) -> AnyPath | None:
+    """The folder above a DATA_DIR that is itself a folder of raw data; None if it is not."""
+    folder = layout.data_dir
+    if folder.name != RAW_NAME:  # it may be "." or a link
+        folder = folder.resolve()
+    if folder.name != RAW_NAME or layout.raw == layout.data_dir or layout.own_raw_dir.is_dir():
+        return None
+    above = Layout(folder.parent)
+    has_raw_data = any(
+        find_source(above, split) or find_annotations(above, split) for split in facts.SPLITS
+    )
+    return folder.parent if has_raw_data else None
 
 
 def find_source(layout: Layout, split: str) -> ImageSource | None:

@@ -468,6 +468,15 @@ class Shard(Struct, frozen=True):
                 number += 1
         return number
 
+    def refuse_other_kind(self) -> None:
+        """Raise InputError for a file of another kind; call it if its first record is not intact.
+
+        A file that a manifest records is a damaged shard.
+        """
+        kind = looks_like(bytes(self.view[:512]))
+        if kind and not is_recorded(Layout(self.path.parent), self.path.name):
+            raise InputError(f"{self.path} is not a TFRecord file", f"it starts as {kind} does")
+
     @contextlib.contextmanager
     def naming(self) -> Iterator[None]:
         """Turn a FramingError into the error that names file, record and byte."""
@@ -475,11 +484,7 @@ class Shard(Struct, frozen=True):
             yield
         except FramingError as error:
             if error.offset == 0:
-                kind = looks_like(bytes(self.view[:512]))
-                if kind and not is_recorded(Layout(self.path.parent), self.path.name):
-                    raise InputError(
-                        f"{self.path} is not a TFRecord file", f"it starts as {kind} does"
-                    ) from error
+                self.refuse_other_kind()
                 what = f"{self.path} is damaged in its first record, or is not a TFRecord file"
                 raise DamagedRecordError.of(
                     "checksum", 0, "", what, error.reason, remedy(self.path)

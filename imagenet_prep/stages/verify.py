@@ -28,6 +28,7 @@ from imagenet_prep.errors import InputError, SpaceError, UsageError, WorkerError
 from imagenet_prep.hints import Hint, as_text
 from imagenet_prep.images.prepare import repaired_images
 from imagenet_prep.model import Engine, Failed, Problem, ProblemKind, Progress, Silent
+from imagenet_prep.reading.shard import Shard
 from imagenet_prep.registry import known_file, known_set
 from imagenet_prep.shards.share import Share
 from imagenet_prep.state.manifest import count_changed_boxes, has_copies
@@ -275,6 +276,7 @@ def verify_file(path: AnyPath, *, depth: Depth = "full") -> Verdict:
 
     Raises:
         UsageError: a quick check is asked for, which is one of a whole set.
+        InputError: it is a file of another kind.
     """
     if depth == "quick":
         raise UsageError(
@@ -294,6 +296,8 @@ def verify_file(path: AnyPath, *, depth: Depth = "full") -> Verdict:
     report = check(path.name)
     if report.problems:
         reason = ""
+        if not info and not report.records:
+            _refuse_other_kind(path)
     problem_kinds = {problem.kind for problem in report.problems}
     total = SplitReport(
         split_of(path.name) or path.name,
@@ -315,6 +319,15 @@ def verify_file(path: AnyPath, *, depth: Depth = "full") -> Verdict:
         fingerprint=fingerprint({path.name: report}, [path.name]),
         dataset=dataset.name,
     )
+
+
+def _refuse_other_kind(path: AnyPath) -> None:
+    """Raise InputError for a file that is not damaged, but of another kind."""
+    try:
+        shard = Shard.open(path)
+    except (InputError, OSError):  # the report says why it can't be read
+        return
+    shard.refuse_other_kind()
 
 
 # every byte ---------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from imagenet_prep.registry import ILSVRC2012
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.text import listed, number_of
 
-_QUICK = "names and numbers are right. A quick check does not read the images."
+_QUICK = "names and numbers are right. A quick check does not read the content of the images."
 
 
 def verify_raw(
