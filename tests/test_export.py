@@ -811,6 +811,27 @@ def metadata(layout: Layout) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.parametrize("container", ["croissant", "tfds"])
+def test_a_format_that_copies_nothing_names_its_files(
+    sound: Layout, tmp_path: Path, container: str
+) -> None:
+    """The numbers are those of the set that they describe."""
+    folder = tmp_path / "out"
+    ran = command("export", container, sound.data_dir, folder)
+    written = {str(path) for path in folder.rglob("*") if path.is_file()}
+    written = {path for path in written if "/imagenet-prep/" not in path}
+    if container == "croissant":
+        assert ran.stdout == f"wrote {folder / 'croissant.json'}\n"
+    else:
+        assert repr(str(folder)) in ran.stdout
+    ran = command("export", container, sound.data_dir, folder, "--json", "-")
+    outcome = json.loads(ran.stdout)
+    assert set(outcome["files"]) == written
+    manifest = json.loads(sound.manifest_path.read_text())
+    assert outcome["shards"] == len(manifest["shards"])
+    assert outcome["images"] == sum(shard["records"] for shard in manifest["shards"].values())
+
+
 def test_croissant_has_every_feature_of_every_split(sound: Layout) -> None:
     """Names and kinds as in the manifest, the image as an image;
     numbers of records; where the shards are.

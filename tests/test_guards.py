@@ -194,6 +194,21 @@ def test_canonical_order_by_the_settings(
     assert verify(layout, ENGINE, allow_incomplete=True).order == expected
 
 
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("lacks_manifest", [True, False])
+def test_the_order_of_a_set_without_all_shards_is_unknown(
+    tmp_path: Path, made_tiny: MadeSet, shuffle: bool, lacks_manifest: bool
+) -> None:
+    """Convert was interrupted, or a shard is gone: the missing names are in no order yet."""
+    options = PART.replace(validation_shards=2, shuffle=shuffle)
+    layout = converted(tmp_path / "data", made_tiny, options)
+    if lacks_manifest:
+        layout.manifest_path.unlink()
+    layout.shard_path("validation-00001-of-00002").unlink()
+    layout.shard_path(SHARD).unlink()
+    assert verify(layout, ENGINE).order == "unknown"
+
+
 @pytest.mark.parametrize(
     ("split", "key", "by"), [("train", "classes", -1), ("validation", "boxes", 1)]
 )

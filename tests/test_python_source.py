@@ -142,6 +142,9 @@ def test_it_runs_once_and_everything_later_reads_what_it_yielded(tmp_path: Path)
     command_here("repair", "out", cwd=tmp_path)
     assert shards(tmp_path) == before
     assert "12" in command_here("verify", "out", "--config", "r.yaml", cwd=tmp_path).stdout
+    said = command_here("verify", "--config", "r.yaml", cwd=tmp_path, status=2).stderr
+    assert "no rows of mine:rows are kept in .\n" in said
+    assert said.endswith("\nimagenet-prep verify DATA_DIR --config r.yaml\n")
     command_here("status", "out", cwd=tmp_path)
     convert(tmp_path)
     assert runs(tmp_path) == 1

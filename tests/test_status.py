@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from existing import existing
 from made_sets import ENGINE, copied, make_flowers
+from running import command
 
 from imagenet_prep.cli import cli
 from imagenet_prep.demo.archives import MadeSet
@@ -21,6 +22,7 @@ from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.status import StageStatus, status
 from imagenet_prep.stages.verify import verify
+from imagenet_prep.storage.files import save_json
 from imagenet_prep.storage.layout import Layout
 
 INCOMPLETE = (
@@ -67,6 +69,17 @@ def test_nothing_begun(tmp_path: Path) -> None:
         command = status(Layout(folder)).following
         assert shlex.split(command) == ["imagenet-prep", "download", str(folder)]
     assert status(Layout(Path("-dash"))).following == "imagenet-prep download ./-dash"
+
+
+def test_an_interrupted_demo_is_continued_by_demo(tmp_path: Path) -> None:
+    """Its folder is marked before anything is made: the real ImageNet is not the next step."""
+    layout = Layout(tmp_path / "a demo")
+    save_json(layout.demo_path, {"classes": 2, "per_class": 3})
+    words = shlex.split(status(layout).following)
+    folder = str(layout.data_dir)
+    assert words == ["imagenet-prep", "demo", folder, "--classes", "2", "--per-class", "3"]
+    command(*words[1:])
+    assert states(layout)[3:] == ["done", "done"]
 
 
 def test_download_under_way(tmp_path: Path) -> None:

@@ -692,6 +692,20 @@ def proposed(folder: Path, data: Path) -> tuple[InitSummary, Path]:
     return summary, folder / "out"
 
 
+def test_the_choice_of_a_table_counts_the_images_with_boxes(tmp_path: Path) -> None:
+    """The example of the page: two boxes of two classes in one image, and an image without any."""
+    data = tmp_path / "bx"
+    for name in ("1.jpg", "2.jpg"):
+        save(data / name, picture(name))
+    boxes = b"1.jpg,1,2,6,8,car\n1.jpg,6,2,7,6,dog\n2.jpg,,,,,\n"
+    save(data / "metadata.csv", b"file_name,xmin,ymin,xmax,ymax,class\n" + boxes)
+    said = prep_here("init", "bx", cwd=tmp_path).stderr
+    assert "1 of 2 images, 2 classes: imagenet-prep init bx --as universal-table" in said
+    assert "2 boxes in 1 image\n" in said
+    summary, _ = proposed(tmp_path, data / "metadata.csv")
+    assert summary.structure == "universal-table"
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_init_takes_a_table(tmp_path: Path, form: str) -> None:
     """`init TABLE` and convert: labels, splits and columns, in two commands."""

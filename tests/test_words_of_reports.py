@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from made_reports import make_facts
@@ -11,6 +12,7 @@ from made_sets import ENGINE
 from msgspec.structs import replace
 from test_report import VERDICT, _record, odd_of, picture, write_shard
 
+from imagenet_prep.checks.verdict import RIGHT, Level
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.reporting.census import FeatureCensus
 from imagenet_prep.reporting.odd_images import _CHANGES
@@ -59,6 +61,20 @@ def test_decoding_is_not_of_jpegs_alone(facts: Facts) -> None:
     verdict = replace(facts.verdict, depth="decode", problems=())
     own = replace(facts, verdict=verdict, subject=Subject("own", ("train",)))
     assert banner(own)["notes"][0].endswith("and every image was decoded.")
+
+
+@pytest.mark.parametrize("level", get_args(Level))
+def test_only_a_right_set_has_a_check_mark(facts: Facts, level: Level) -> None:
+    """Each kind of verdict has a mark of its own."""
+    marks = {}
+    for shown_level in ("complete", "incomplete", level):
+        verdict = replace(facts.verdict, level=shown_level, problems=(), faulty={})
+        page = render(replace(facts, verdict=verdict)).decode()
+        found = re.search(r'<section class="verdict (\w+)".*?<path d="([^"]+)"', page, re.DOTALL)
+        assert found is not None
+        marks[shown_level] = found[2]
+    assert marks["incomplete"] != marks["complete"]
+    assert (marks[level] == marks["complete"]) == (level in RIGHT)
 
 
 @pytest.mark.parametrize("depth", ["full", "decode"])

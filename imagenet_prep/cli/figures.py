@@ -184,6 +184,7 @@ def export_figures(summary: ExportSummary) -> dict[str, Any]:
         **_totals(splits),
         "set_aside": summary.left_out,
         "named_in": str(summary.named_in) if summary.left_out else None,
+        "files": [str(summary.out / name) for name in summary.files],
         "splits": splits,
     }
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import requests
 
 from imagenet_prep.errors import AccessError, UsageError
-from imagenet_prep.escaping import NAME, command_line
+from imagenet_prep.escaping import command_line, program
 from imagenet_prep.fetch import BASE_URL, SIGN_UP_URL, answer_checks, reply
 from imagenet_prep.fetch.credentials import Credentials
 from imagenet_prep.fetch.login_form import LoginForm, find_login_form
@@ -201,7 +201,7 @@ def _send_form(session: Session, form: LoginForm, credentials: Credentials, url:
             "it goes to another address" if not at_home else "it would put the password into a URL",
             Hint(
                 "sign in with a browser, export its cookies, then: ",
-                command_line([NAME, "download", "DATA_DIR", "--cookies", "FILE"]),
+                command_line([program(), "download", "DATA_DIR", "--cookies", "FILE"]),
             ),
         )
     session.post(form.action, form.filled(credentials.username, credentials.password)).close()

@@ -14,6 +14,7 @@ from imagenet_prep.escaping import command
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.class_parts import Part
+from imagenet_prep.ilsvrc2012.image_counts import at_least_text
 from imagenet_prep.ilsvrc2012.settings import expected_by_class, source_of
 from imagenet_prep.images.prepare import repaired_images
 from imagenet_prep.model import ShardInfo
@@ -68,8 +69,7 @@ class Evidence:
         expected = recorded.expected if recorded else self.part.images(split, 0)
         differing = list(self._differing_counts()) if split == facts.TRAIN else []
         if total.records != expected or differing:
-            is_exact = split != facts.TRAIN or self.part.is_whole or self.expected_by_class
-            at_least = "" if is_exact else "at least "
+            at_least = at_least_text(split, self.part, self.expected_by_class)
             details = f" ({listed(differing)})" if differing else ""
             yield f"{total.records:,} of {at_least}{expected:,} {split} images{details}"
         elif total.classes != classes:

@@ -26,6 +26,14 @@ def expected_images(
     return sum(max(counts.get(label, 0), fewest) for label in part.rows())
 
 
+def at_least_text(split: str, part: Part, by_class: Mapping[str, int]) -> str:
+    """The words before an expected number of images: "at least " if it is a minimum, else ""; see
+    ``expected_images``.
+    """
+    is_exact = part.is_whole or bool(by_class) or split == facts.VALIDATION
+    return "" if is_exact else "at least "
+
+
 def missing_text(
     catalog: Catalog | None, split: str, part: Part = WHOLE, by_class: Mapping[str, int] = {}
 ) -> str | None:
@@ -39,8 +47,7 @@ def missing_text(
     differing = _differing_classes(counts, by_class) if is_counted else []
     if present == expected and len(counts) == len(part.labels) and not differing:
         return None
-    is_exact = part.is_whole or is_counted or split == facts.VALIDATION
-    at_least = "" if is_exact else "at least "
+    at_least = at_least_text(split, part, by_class)
     text = f"{split}: {present:,} of {at_least}{expected:,} images"
     if present < expected:
         text += f", {expected - present:,} missing"

@@ -19,6 +19,7 @@ from imagenet_prep.ilsvrc2012.settings import ConvertOptions, expected_by_class,
 from imagenet_prep.model import Engine, Progress, ShardInfo, StageStatus, State
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.state.set_records import SetRecords
+from imagenet_prep.storage.files import load_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 
@@ -34,6 +35,15 @@ if TYPE_CHECKING:
 
 def _published(split: str, boxes: int | None) -> Published:
     return Published(facts.IMAGES[split], facts.CLASSES, facts.SHARDS[split], boxes)
+
+
+def _numbers_of_demo(layout: Layout) -> OptionValues:
+    """The options of the demo that made a folder; none if they can't be read."""
+    with suppress(InputError):
+        numbers = load_json(layout.demo_path)
+        if isinstance(numbers, dict):
+            return tuple(numbers.items())
+    return ()
 
 
 PUBLISHED = {
@@ -152,6 +162,8 @@ class ImageNet(CheckedDataset):
         """The first of download, annotate and convert that is needed; see Dataset."""
         layout = records.layout
         if states["convert"] == "not started":
+            if layout.demo_path.exists():
+                return command("demo", layout.data_dir, _numbers_of_demo(layout))
             missing_step = self._step_before(layout)
             if missing_step:
                 return missing_step

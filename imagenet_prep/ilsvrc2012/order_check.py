@@ -25,12 +25,12 @@ class Ordering(Struct, frozen=True):
     """The order of a split's shards.
 
     ``planned`` holds the names of each shard in canonical order, joined by NUL. ``is_canonical``
-    tells whether all shards have theirs, ``is_mostly_canonical`` whether at least half
-    of them do, and ``words`` how many.
+    tells whether all shards have theirs, None if some are missing. ``is_mostly_canonical`` tells
+    whether at least half of them do, and ``words`` how many.
     """
 
     planned: Mapping[str, bytes]
-    is_canonical: bool
+    is_canonical: bool | None
     is_mostly_canonical: bool
     words: str
 
@@ -60,7 +60,7 @@ def examine_order(
     for shard, (start, stop) in zip(shards, bounds, strict=True):
         planned[shard] = b"\0".join(names[place] for place in places[start:stop])
     equal_shards = sum(planned[report.name] == report.names for report in reports)
-    is_canonical = equal_shards == len(shards)
+    is_canonical = equal_shards == len(shards) if len(reports) == len(shards) else None
     is_mostly_canonical = 2 * equal_shards >= len(shards) > 1
     words = f"by the order of 2016, which {equal_shards:,} of {len(shards):,} shards have"
     return Ordering(planned, is_canonical, is_mostly_canonical, words)

@@ -15,6 +15,7 @@ from imagenet_prep.ilsvrc2012.astray import refuse_empty
 from imagenet_prep.ilsvrc2012.class_parts import Part
 from imagenet_prep.ilsvrc2012.devkit import train_counts
 from imagenet_prep.ilsvrc2012.image_counts import (
+    at_least_text,
     count_by_wnid,
     expected_images,
     has_too_few,
@@ -217,7 +218,8 @@ def _part_of(catalog: Catalog | None, split: str, part: Part, by_class: Mapping[
     """
     counts = catalog.count_by_label() if catalog else {}
     expected = expected_images(catalog, split, part, by_class)
-    images = f"{sum(counts.values()):,} of {expected:,} {split} images"
+    at_least = at_least_text(split, part, by_class)
+    images = f"{sum(counts.values()):,} of {at_least}{expected:,} {split} images"
     classes = f"{len(counts):,} of {number_of(len(part.labels), 'class', 'classes')}"
     amount = "more than" if sum(counts.values()) > expected else "a part of"
     return f"{amount} {part.name}: {images}, {classes}"

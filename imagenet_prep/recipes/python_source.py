@@ -124,17 +124,30 @@ def require_rows(file: RecipeFile, records: SetRecords) -> Path | None:
     return recorded
 
 
-def refuse_unsealed(
-    file: RecipeFile, data_dir: object = "DATA_DIR", elsewhere: OptionValues = ()
-) -> UsageError:
+def refuse_unlisted(file: RecipeFile, layout: Layout, *, is_made: bool) -> UsageError:
+    """The error of verify without the rows of a recipe; ``is_made``: convert has worked in the
+    folder, and kept some.
+    """
+    assert file.recipe.source is not None
+    if is_made or layout.data_dir not in (layout.raw, file.path.parent):
+        return refuse_unsealed(file, layout.data_dir)
+    place, function = file.place(("source", "python")), file.recipe.source.value
+    return UsageError(
+        f"{place}: no rows of {function} are kept in {layout.data_dir}",
+        "expected the DATA_DIR of its convert --allow-python, which keeps them there",
+        command("verify", "DATA_DIR", (("config", file.path),)),
+    )
+
+
+def refuse_unsealed(file: RecipeFile, data_dir: object, elsewhere: OptionValues = ()) -> UsageError:
     """The error of commands that need rows which no convert has sealed, or which are damaged."""
     assert file.recipe.source is not None
     options = (*elsewhere, ("config", file.path), ("allow_python", True))
     again = command("convert", data_dir, options)
     place, function = file.place(("source", "python")), file.recipe.source.value
     return UsageError(
-        f"{place}: no intact rows of {function} are kept",
-        "expected the rows that convert keeps in DATA_DIR: no other command runs code",
+        f"{place}: no intact rows of {function} are kept in {data_dir}",
+        "expected the rows that convert keeps there: no other command runs code",
         again,
     )
 

@@ -362,13 +362,15 @@ class RecipeSet(CheckedDataset):
     ) -> RecipeListing:
         """List the recipe's files; see Dataset."""
         from imagenet_prep.recipes.loading import read
-        from imagenet_prep.recipes.python_source import recorded_rows
+        from imagenet_prep.recipes.python_source import recorded_rows, refuse_unlisted
         from imagenet_prep.recipes.recipe_listing import list_recipe
 
         assert self.path is not None
         file = self.file or read(self.path)
         records = SetRecords(replace(layout, set_name=self.set_name))
         sealed = recorded_rows(records)
+        if sealed is None and file.recipe.source and file.recipe.source.kind == "python":
+            raise refuse_unlisted(file, layout, is_made=records.plan is not None)
         file = replace(file, sealed=sealed)
         root = layout.raw or self.root
         return list_recipe(file, root, engine, progress, depth)

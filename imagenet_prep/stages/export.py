@@ -54,7 +54,7 @@ class ExportSummary(Struct, frozen=True):
     one.
 
     ``left_out`` is the number of damaged records that it lacks, and ``named_in`` the file that
-    names them.
+    names them. ``files`` are the names of the files of a format that copies no records.
     """
 
     container: str
@@ -63,6 +63,7 @@ class ExportSummary(Struct, frozen=True):
     usage: str = ""
     left_out: int = 0
     named_in: AnyPath | None = None
+    files: tuple[str, ...] = ()
 
 
 def export(
@@ -113,13 +114,14 @@ def export(
         if not any(run.left_out.values()):
             remove_damaged_images(target)
         source = _without(source, run)
-        for name, content in packer.finish(source, folder).items():
+        final_files = packer.finish(source, folder)
+        for name, content in final_files.items():
             save_bytes(folder / name, content)
-    shards_by_split = source.splits if packer.unit != "set" else {}
-    splits = tuple(_summary(split, shards, run) for split, shards in shards_by_split.items())
+    splits = tuple(_summary(split, shards, run) for split, shards in source.splits.items())
+    files = tuple(final_files) if packer.unit == "set" else ()
     left_out = sum(shard.left_out for shard in source.shards)
     named_in = target.damaged_images_path if left_out else None
-    return ExportSummary(container, folder, splits, packer.usage(folder), left_out, named_in)
+    return ExportSummary(container, folder, splits, packer.usage(folder), left_out, named_in, files)
 
 
 def _refuse_options(
@@ -288,6 +290,6 @@ def _file_names(target: Layout) -> list[str]:
 
 def _summary(split: str, shards: Sequence[SourceShard], run: ExportRun) -> ExportedSplit:
     records = sum(shard.count() for shard in shards)
-    size = sum(run.sizes[shard.name] for shard in shards)
+    size = sum(run.sizes.get(shard.name, 0) for shard in shards)
     made_count = sum(shard.name in run.made for shard in shards)
     return ExportedSplit(split, records, len(shards), size, made_count)

@@ -130,14 +130,22 @@ def print_export(summary: ExportSummary, quiet: bool) -> None:
     """Print the content of each split of an export."""
     if quiet:
         return
+    if not summary.files:
+        _print_exported(summary)
+    elif not summary.usage:  # a line of code names the files itself
+        for name in summary.files:
+            tell(f"wrote {summary.out / name}")
+    if summary.left_out:
+        damaged = number_of(summary.left_out, "damaged record")
+        tell(f"  set aside: {damaged}; {summary.named_in} names each")
+    if summary.usage:
+        say(summary.usage)
+
+
+def _print_exported(summary: ExportSummary) -> None:
     for split in summary.splits:
         records = number_of(split.records, "record")
         shards = number_of(split.shards, "shard")
         size = size_text(split.size)
         made = number_of(split.made, "shard")
         tell(f"export: {split.split}: {records} of {shards} ({size}), {made} exported now")
-    if summary.left_out:
-        damaged = number_of(summary.left_out, "damaged record")
-        tell(f"  set aside: {damaged}; {summary.named_in} names each")
-    if summary.usage:
-        say(summary.usage)

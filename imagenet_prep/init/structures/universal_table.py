@@ -104,7 +104,9 @@ def _interpret(
 ) -> Interpretation:
     """The images of tables, except for their recipe; ``bare`` are those in no row."""
     labels = [image.label for image in images.images if image.label is not None]
-    class_names = set(map(str, labels))
+    labelled, class_names = len(labels), set(map(str, labels))
+    if rows.roles.label is None:
+        labelled, class_names = _count_by_boxes(images)
     certainty = _certainty(inspection, rows, len(bare))
     evidence = _evidence(inspection, tables, rows, len(bare))
     evidence_of_marks = _evidence_of_marks(images)
@@ -118,9 +120,19 @@ def _interpret(
         annotation_files=tables,
         is_labelled=rows.roles.label is not None,
         losses=losses,
-        labelled=len(labels),
+        labelled=labelled,
         classes=len(class_names),
     )
+
+
+def _count_by_boxes(images: RowListing) -> tuple[int, set[str]]:
+    """The number of images with boxes, and the classes of all boxes."""
+    labelled = 0
+    class_names: set[str] = set()
+    for image in images.marks.images.values():
+        labelled += bool(image.objects)
+        class_names.update(str(marked.label) for marked, _ in image.objects)
+    return labelled, class_names
 
 
 def _names_from(folder: Path, images: RowListing) -> set[str]:
@@ -374,13 +386,11 @@ def _evidence(inspection: Inspection, tables: Sequence[str], rows: Rows, bare_co
 def _evidence_of_marks(images: RowListing) -> list[str]:
     """The numbers of boxes and masks."""
     evidence: list[str] = []
-    marked_images = images.marks.images
-    if marked_images:
-        box_count = 0
-        for image in marked_images.values():
-            box_count += len(image.objects)
-        boxes = number_of(box_count, "box", "boxes")
-        evidence.append(f"{boxes} in {number_of(len(marked_images), 'image')}")
+    box_counts = [len(image.objects) for image in images.marks.images.values()]
+    if box_counts:
+        boxes = number_of(sum(box_counts), "box", "boxes")
+        marked_count = len(box_counts) - box_counts.count(0)
+        evidence.append(f"{boxes} in {number_of(marked_count, 'image')}")
     mask_count = len(images.marks.masks)
     if mask_count:
         evidence.append(number_of(mask_count, "mask"))

@@ -8,7 +8,7 @@ import difflib
 from pathlib import Path
 
 from imagenet_prep.errors import UsageError
-from imagenet_prep.escaping import NAME, command_line, program
+from imagenet_prep.escaping import command_line, program
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.refusals import writing
 
@@ -36,7 +36,9 @@ def copy_example(name: str, target: Path | None) -> tuple[Path, str]:
         expected = (
             f"expected {near[0]}, perhaps" if near else "expected one of the names in its list"
         )
-        raise UsageError(f"no example {name!r}", expected, command_line([NAME, "init", "--list"]))
+        raise UsageError(
+            f"no example {name!r}", expected, command_line([program(), "init", "--list"])
+        )
     target = target or Path(f"{name}.yaml")
     if target.exists():
         hint = command_line([program(), "init", "--example", name, "--output", "FILE"])

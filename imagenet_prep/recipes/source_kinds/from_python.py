@@ -11,12 +11,11 @@ from imagenet_prep.recipes.source_kinds import SourceKind, Text
 
 
 def _list_inputs(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
-    from imagenet_prep.recipes.python_source import read_sealed, refuse_unsealed
+    from imagenet_prep.recipes.python_source import read_sealed
     from imagenet_prep.recipes.row_files import list_rows
 
-    if file.sealed is None:
-        raise refuse_unsealed(file)
     assert file.recipe.source is not None
+    assert file.sealed is not None, "refused before"
     rows = read_sealed(file.recipe.source, file.sealed, root)
     return list_rows(file, rows, root, engine, file.sealed)
 
