@@ -535,11 +535,21 @@ def test_masks_in_one_folder_are_parted_by_their_suffix(folder: str, tmp_path: P
     Made(TWO_MASKS).save(tmp_path / "data")
     place = tmp_path if folder == "data" else tmp_path / "data"
     refused = command_here("init", folder, status=4, cwd=place)
-    assert "masks (_ins), masks (_seg) each have a mask of the same images" in refused.stderr
+    problem = "masks (suffix _ins), masks (suffix _seg) each have a mask of the same images"
+    assert problem in refused.stderr
     command = re.findall(r"mkdir .*", refused.stderr)[0].partition("; or")[0]
     subprocess.run(["bash", "-c", command], check=True, cwd=place)
     done = command_here("init", folder, "--output", "r.yaml", cwd=place)
     assert "masks has masks of 4 of 4 images" in done.stdout
+
+
+def test_masks_without_a_suffix_are_told_from_those_with_one(tmp_path: Path) -> None:
+    """Masks that share a folder are named by what parts them."""
+    files = {name.replace("_seg", ""): content for name, content in TWO_MASKS.items()}
+    Made(files).save(tmp_path / "data")
+    refused = command_here("init", "data", status=4, cwd=tmp_path)
+    assert "masks (without a suffix)" in refused.stderr
+    assert "masks (suffix _ins)" in refused.stderr
 
 
 def test_two_folders_of_masks_here(tmp_path: Path) -> None:

@@ -336,9 +336,11 @@ def test_a_conversion_under_way(layout: Layout) -> None:
     missing, damaged = problems_of(layout)
     assert (missing.kind, missing.subject) == (K.MISSING_SHARD, "train-00005-of-00008")
     assert missing.remedy.startswith(
-        "run the same imagenet-prep convert again: it makes what is missing, "
+        "run the same imagenet-prep convert again: it makes what is missing; "
     )
-    assert damaged.remedy == "remove it and run the same imagenet-prep convert again"
+    assert damaged.remedy == (
+        "remove each shard that verify names, and run the same imagenet-prep convert again"
+    )
 
 
 def test_a_quick_look_proves_little(layout: Layout) -> None:

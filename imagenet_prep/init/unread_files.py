@@ -283,4 +283,7 @@ def _note_on_unused(
         return note
     label = f"{table.name}:{table.label}" if table.label else table.name
     structure = "with-labels" if inspection.items else "tars-with-labels"
-    return Hint(f"{note}: ", inspection.command(**{"as": structure, "label": label}))
+    use = "to use them" if len(table.places) > 1 else "to use it"
+    if named < total:
+        use += f", and only these {named:,} {inspection.noun}s"
+    return Hint(f"{note}; {use}: ", inspection.command(**{"as": structure, "label": label}))

@@ -277,9 +277,8 @@ def verify_file(path: AnyPath, *, depth: Depth = "full") -> Verdict:
         UsageError: a quick check is asked for, which is one of a whole set.
     """
     if depth == "quick":
-        raise UsageError(
-            f"a quick check of {path}", "expected the folder of a set", "leave --depth out"
-        )
+        problem = f"--depth quick checks a whole set, and {path} is one file"
+        raise UsageError(problem, "expected the folder of a set", "leave --depth out")
     layout, dataset, manifest = known_file(path)
     info = manifest.shards.get(path.name)
     examiner = dataset.examiner((), decode=depth == "decode")
