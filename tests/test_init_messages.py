@@ -340,6 +340,15 @@ SAYINGS: dict[str, Saying] = {
         "",
         ("l.csv has the labels, and its column split may be the splits",),
     ),
+    "a table of a few images that have no other labels": Saying(
+        {**images(*(f"{n}.jpg" for n in range(20))), "l.csv": table(FLAT[:4], "file,kind", "a b")},
+        "--as unlabelled",
+        (
+            "names 4 of 20 images, 2 classes in kind; to use it, and only these 4 images: "
+            "imagenet-prep init",
+        ),
+        status=0,
+    ),
     "one-hot columns": Saying(
         _labelled(l_csv=table(FLAT, "file,a,b", "0 1", "1 0")),
         "",
