@@ -686,7 +686,7 @@ FOLDERS: dict[str, Made] = {
     "no labels": taken(images(*FLAT), train=NONE),
     # annotations
     "COCO without sizes": refused(
-        _annotated(), "annotations/instances.json: images[0]: Object missing required field"
+        _annotated(), "annotations/instances.json: images[0]: the key width is missing"
     ),
     "YOLO without names": refused(beside("{}.txt", b"0 0.5 0.5 0.2 0.2\n"), "no file of the names"),
     "masks beside their images": taken(
@@ -708,7 +708,7 @@ FOLDERS: dict[str, Made] = {
         for what, names in BARE.items()
     },
     "LabelMe": refused(
-        beside("{}.json", b'{"shapes": [{}], "imagePath": "x"}'), "missing required field label"
+        beside("{}.json", b'{"shapes": [{}], "imagePath": "x"}'), "the key label is missing"
     ),
     "captions": refused(beside("{}.txt", b"a cat"), ".txt files of the same names as images"),
     # tars
@@ -892,7 +892,9 @@ FOLDERS: dict[str, Made] = {
         {"data_batch_1": pickle.dumps(print)}, "names builtins.print"
     ),
     "few labels": refused(
-        {"x_train.npy": array(6, 8, 8), "y_train.npy": array(5)}, "x_train (6, 8, 8)", "(5,)"
+        {"x_train.npy": array(6, 8, 8), "y_train.npy": array(5)},
+        "x_train of shape 6 x 8 x 8",
+        "y_train of shape 5",
     ),
     "a cut npz": refused({"mnist.npz": NPZ[:-30]}, "mnist.npz"),
     "images beside arrays": refused(

@@ -520,6 +520,17 @@ CASES: Mapping[str, Case] = {
         {"images/a.jpg": [CAT], "images/b.jpg": [DOG]},
         "names: in/data.yaml",
     ),
+    "YOLO: an empty list of classes": Case(
+        "yolo",
+        {
+            "data.yaml": "train: images\nnames: [cat, dog]\n",
+            "labels/classes.txt": "",
+            "labels/a.txt": "0 0.3 0.3 0.4 0.4\n",
+            "labels/b.txt": "1 0.55 0.55 0.7 0.7\n",
+        },
+        {"images/a.jpg": [CAT], "images/b.jpg": [DOG]},
+        "names: in/data.yaml",
+    ),
     "YOLO: polygons": Case(
         "yolo",
         {

@@ -678,7 +678,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "YOLO: an empty list of names": (
         YOLO.replace("data.yaml", "classes.txt"),
         saves("yolo/classes.txt", "\n"),
-        "line 1: `names` has no classes by number; expected the names",
+        "yolo/classes.txt: it names no class; expected the name of a class in each line",
     ),
     "YOLO: names that are not there": (
         YOLO.replace("data.yaml", "classes.txt"),
@@ -785,6 +785,11 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         saves("csv/names.csv", "dog,0\ncat,1,2\n"),
         "csv/names.csv, line 2: 3 columns; expected a name and its number",
     ),
+    "names of classes in an empty text": (
+        CSV.replace("boxes.csv}", "boxes.csv, names: csv/classes.txt}"),
+        saves("csv/classes.txt", "\n"),
+        "csv/classes.txt: it names no class; expected the name of a class in each line",
+    ),
     "names of classes in an empty CSV": (
         CSV.replace("boxes.csv}", "boxes.csv, names: csv/names.csv}"),
         saves("csv/names.csv", ""),
@@ -827,6 +832,14 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
             save(folder / "xml/a.xml", XML),
         ),
         "a.xml fits in/a.jpg and in/a.png",
+    ),
+    "two annotations of one name": (
+        XMLS,
+        lambda folder: (
+            save(folder / "xml/labels/a.xml", XML),
+            save(folder / "xml/annotations/a.xml", XML),
+        ),
+        "several annotations fit in/a.jpg: xml/annotations/a.xml, xml/labels/a.xml",
     ),
     "annotated when turned": (
         XMLS,

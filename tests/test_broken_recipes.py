@@ -7,6 +7,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,9 @@ from made_tars import pack, save
 
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError, UsageError
+from imagenet_prep.recipes.annotation_files import read_text
+from imagenet_prep.recipes.class_names import read_names
+from imagenet_prep.recipes.classes import _read_classes
 from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.recipes.recipe_file import read_recipe
 from imagenet_prep.recipes.rules import is_imagenet
@@ -69,6 +73,7 @@ RECIPES = {
     ),
     "no mapping": ("- source\n", "is not a recipe", "a mapping of keys, got a list"),
     "not UTF-8": (b"seed: 1\n# \xff\n", "line 2: not UTF-8", ""),
+    "not UTF-8, after a mark": (b"\xef\xbb\xbfseed: 1\n\xff\n", "line 2: not UTF-8", ""),
     "nested without end": ("[" * 5000 + "]" * 5000, "nested too deep", ""),
     "no source": ("seed: 1\n", "no source", "folders"),
     "two sources": (
@@ -759,3 +764,16 @@ def test_numbers_and_words_are_read_as_yaml_1_2_has_them(tmp_path: Path) -> None
     recipe = read_recipe(path).recipe
     assert (recipe.min_val, recipe.max_val, recipe.classes) == (0.001, 0.5, ["no", "on", 7, "8"])
     assert (recipe.on_damaged, recipe.seed) == ("skip", 12345)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [read_text, _read_classes, lambda path: read_names(path, path.read_bytes())],
+    ids=["annotations", "classes", "class names"],
+)
+def test_a_byte_order_mark_is_counted(tmp_path: Path, read: Callable[[Path], object]) -> None:
+    """The byte that is not UTF-8 is at that place of the file."""
+    path = tmp_path / "names.txt"
+    path.write_bytes(codecs.BOM_UTF8 + b"cat\n\xff\n")
+    with pytest.raises(InputError, match=r"not UTF-8.* byte 7"):
+        read(path)

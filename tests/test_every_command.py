@@ -17,7 +17,7 @@ import pytest
 from existing import existing
 from file_server import serve
 from made_sets import make_flowers
-from running import PROGRAM, command, command_here
+from running import PROGRAM, command, command_here, prep
 from test_wording import on_terminal
 
 from imagenet_prep.cli.commands import load_commands
@@ -129,6 +129,19 @@ def test_a_quiet_result_is_only_that(name: str, copy: Path) -> None:
     ended = command(name, *RESULTS[name].split(), "-q", cwd=copy)
     assert ended.stdout
     assert ended.stderr == ""
+
+
+@pytest.mark.parametrize("words", ["verify ranked", "verify --raw raw", "verify --config set.yaml"])
+def test_quiet_keeps_the_verdict_and_hides_the_notes(words: str, copy: Path) -> None:
+    """The table and the verdict of verify stay as they are."""
+    (copy / "set.yaml").write_text("source: {folders: flowers}\n")
+    (copy / "flowers" / "notes.txt").write_text("no image")
+    said = prep(*words.split(), cwd=copy)
+    quiet = command(*words.split(), "-q", cwd=copy, status=said.returncode)
+    lines = said.stdout.splitlines()
+    kept = [line for line in lines if not line.startswith("note: ")]
+    assert kept != lines
+    assert quiet.stdout.splitlines() == kept
 
 
 def test_what_repair_can_not_mend_is_told(copy: Path) -> None:

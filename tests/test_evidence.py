@@ -415,7 +415,7 @@ def test_the_choice_of_a_start_counts_images(tmp_path: Path) -> None:
     lines += "".join(f"s3://bucket/v0/x{number}.jpg,a\n" for number in range(4))
     Made(labelled("l.csv", lines)).save(tmp_path / "data")
     refused = command_here("init", "data", cwd=tmp_path, status=4)
-    counts = "  6 of 6 images have a line if paths lose their start: imagenet-prep "
+    counts = "  6 of 6 images, if paths lose their start: imagenet-prep "
     call = refused.stderr.partition(counts)[2].partition("\n")[0]
     assert "--strip s3://bucket/v0/" in call, refused.stderr
     command_here(*shlex.split(call), cwd=tmp_path)

@@ -317,7 +317,7 @@ def test_finished_shards_are_not_replaced_unasked(layout: Layout) -> None:
     totals = {"train": SplitTotals(6, 0, 1, 1, 3), "validation": SplitTotals(4, 0, 2, 0, 2)}
     make_set(layout, replace(plan, totals=totals))
     layout.plan_path.unlink()
-    changed = "changed since then: train boxes, classes of validation"
+    changed = "changed since then: train boxes, number of validation classes"
     assert refusal(found, layout, plan, {}) == [both, changed, hint]
     save_plan(layout, made_plan(settings={"check": "decode"}))
     assert refusal(found, layout, plan, {}) == [

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from imagenet_prep.demo import photographs
 from imagenet_prep.demo.photographs import Kind
 from imagenet_prep.errors import UsageError
 from imagenet_prep.images.jpeg import ImageError
+from imagenet_prep.images.opening import opened
 from imagenet_prep.images.pixels import read_facts
 from imagenet_prep.images.prepare import prepare, read_orientation
 from imagenet_prep.model import ProblemKind
@@ -225,3 +227,14 @@ def test_an_image_without_the_rest_of_its_header_is_named_as_that(kind: str) -> 
     with pytest.raises(ImageError, match=f"{kind} .*cut off") as refused:
         prepare(saved(Image.new("RGB", (9, 5)), kind)[:14], "decode")
     assert "0x" not in str(refused.value)
+
+
+def test_an_image_over_the_limit_of_pillow_is_not_called_damaged() -> None:
+    """Its size and the limit are named: a sound copy would be as large."""
+    header = struct.pack(">IIBBBBB", 20_000, 10_000, 8, 0, 0, 0, 0)
+    chunk = b"IHDR" + header
+    crc = struct.pack(">I", zlib.crc32(chunk))
+    data = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", len(header)) + chunk + crc + bytes(4) + b"IDAT"
+    words = "claims 200,000,000 pixels, over Pillow's limit of 178,956,970: make it smaller"
+    with pytest.raises(ImageError, match=words), opened(data, "PNG"):
+        pass

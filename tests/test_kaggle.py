@@ -367,6 +367,6 @@ def test_a_copy_that_changes_under_untar_is_refused(
         return true_read(self, number, reader)
 
     monkeypatch.setattr(Catalog, "read", read)
-    with pytest.raises(InputError, match="changed while it was being read"):
+    with pytest.raises(InputError, match="has changed since it was first looked at"):
         untar(layout, ENGINE)
     assert not list(layout.images_dir("train").glob("*"))

@@ -148,6 +148,28 @@ def test_batches_in_any_order_are_counted_one_by_one(torch: Any) -> None:
         loader().load_state_dict({**state, "given": 0, "ahead": [99]})
 
 
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"before": 3}, r"before 3\nexpected a list"),
+        ({"before": [4]}, r"before 4\nexpected pairs"),
+        ({"before": [[1]]}, r"before \[1\]\nexpected pairs"),
+        ({"before": [[0, 4]]}, r"before 0\nexpected a whole number of at least 1"),
+        ({"before": [[1, "4"]]}, r"before '4'\nexpected a whole number of at least 0"),
+        ({"ahead": None}, r"ahead None\nexpected a list"),
+        ({"ahead": ["1"]}, r"ahead '1'\nexpected a whole number of at least 0"),
+    ],
+    ids=str,
+)
+def test_a_state_with_damaged_lists_is_refused(
+    torch: Any, change: dict[str, Any], fault: str
+) -> None:
+    """The error names the list of the state, and no bug."""
+    state = loader().state_dict()
+    with pytest.raises(UsageError, match=rf"^the state: {fault}"):
+        loader().load_state_dict({**state, **change})
+
+
 def test_records_need_a_data_set_of_images(torch: Any, tmp_path: Path) -> None:
     """Records themselves make no batch: the error has the line that does;
     with a collate_fn they do.

@@ -136,8 +136,15 @@ def test_something_else_is_refused(
     with pytest.raises(InputError, match="has a wrong file under the name") as caught:
         _look(server, name, content)
     assert said in caught.value.detail
+    assert caught.value.hint.endswith("; this file was not fetched")  # others may have been
     assert "got a truncated" not in caught.value.detail
     assert said in (fault_of(server.folder / name, name) or "no fault")
+
+
+def _link() -> bytes:
+    link = tarfile.TarInfo("b.tar")
+    link.type, link.linkname = tarfile.SYMTYPE, "a.tar"
+    return link.tobuf() + bytes(1024)
 
 
 SECOND = 512 + len(MEMBERS["n01440760.tar"])  # where the second tar's header stands
@@ -152,8 +159,9 @@ SECOND = 512 + len(MEMBERS["n01440760.tar"])  # where the second tar's header st
         ("a.tar", TAR[:-10_240] + NOISE[:10_240], "n01440762.tar has no end"),
         ("a.tgz", _changed(GOOD["a.tar.gz"], (50_000, 50_100)), "damaged data"),
         ("a.zip", ZIP.replace(b"PK\1\2", b"PK\1\3"), "no entry of a central directory"),
+        ("a.tar", _link(), "it can't be read in place, at byte 0: 'b.tar' is a symbolic link"),
     ],
-    ids=["outer header", "inner header", "inner end", "end", "gzip", "zip"],
+    ids=["outer header", "inner header", "inner end", "end", "gzip", "zip", "link"],
 )
 def test_damage_in_the_middle_is_found(
     tmp_path: Path, name: str, content: bytes, said: str

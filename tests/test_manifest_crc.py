@@ -171,7 +171,10 @@ FORGED: dict[str, tuple[str, Callable[[Head], object]]] = {
         "expect",
         lambda head: head["totals"]["train"].update(expected=1_281_168),
     ),
-    "one-class-more": ("classes of train", lambda head: head["totals"]["train"].update(classes=99)),
+    "one-class-more": (
+        "number of train classes",
+        lambda head: head["totals"]["train"].update(classes=99),
+    ),
     "another-seed": ("seed|order", lambda head: head["settings"].update(seed=1, order={})),
 }
 

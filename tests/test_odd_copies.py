@@ -165,7 +165,7 @@ def test_files_of_macos_in_a_recipes_tar_are_counted(tmp_path: Path) -> None:
     (tmp_path / "set.yaml").write_text("source: {tar: set.tar}\n")
     ran = command("convert", tmp_path / "out", "--config", tmp_path / "set.yaml")
     assert (
-        "skipped in tars: files of macOS, Windows or tar: 4 (cat/._1.jpg, ...); hidden files: 2 ("
+        "skipped in archives: files of macOS, Windows or tar: 4 (cat/._1.jpg, ...); hidden files: 2 ("
         in ran.stderr
     )
     assert "2 images in 1 shard" in ran.stdout

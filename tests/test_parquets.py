@@ -238,7 +238,7 @@ def test_strange_bytes_are_errors_that_name_the_file(tmp_path: Path) -> None:
 def test_a_file_that_changed_since_it_was_listed_is_refused(tmp_path: Path, row: Row) -> None:
     """Another length, or no such row any more."""
     path = write_parquet(tmp_path / "a.parquet", _rows())
-    with pytest.raises(InputError, match="changed while it was being read") as caught:
+    with pytest.raises(InputError, match="has changed since it was first looked at") as caught:
         ParquetImages(path).open()(row)
     assert str(path) in caught.value.what
 

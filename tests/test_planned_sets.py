@@ -578,6 +578,10 @@ DIFFERENCES: list[tuple[dict[str, Any], list[str]]] = [
         {"totals": {"validation": made_plan().totals["validation"]}},
         ["number of train shards (none, now 3)"],
     ),
+    (
+        {"totals": {**made_plan().totals, "test": made_plan().totals["train"]}},
+        ["number of test shards (3, now none)"],
+    ),
     ({"totals": totals_of(boxes=1)}, ["train boxes"]),
     ({"totals": totals_of(classes=9)}, ["number of train classes"]),
     (

@@ -379,6 +379,16 @@ FAULTS = {
         ),
         "row 1: file_name is '../x.jpg' (str)",
     ),
+    "a long name": (
+        "P = open('a.jpg', 'rb').read()\n"
+        "def rows():\n    yield {'image': P, 'file_name': 'x' * 9000}\n",
+        "expected at most 8,191 characters, got 9,000",
+    ),
+    "a control character": (
+        "P = open('a.jpg', 'rb').read()\n"
+        "def rows():\n    yield {'image': P, 'file_name': 'x\\ty'}\n",
+        "row 1: file_name is 'x\\ty' expected UTF-8 without control characters",
+    ),
     "no image": (
         "def rows():\n    yield {'label': 'a'}\n",
         "no key of the rows names the images expected file_name, or image with the bytes, got label",

@@ -426,4 +426,5 @@ def test_floats_where_the_recipe_says_int64_name_the_feature() -> None:
         recorder.record(
             Item("a.npy", 0, "", "", ()), in_memory(lambda file: np.save(file, np.ones(3)))
         )
-    assert str(caught.value) == "it holds float64, and the recipe says type: int64 for v"
+    reason = "it holds float64, and the recipe says type: int64 for v: write type: float there"
+    assert str(caught.value) == reason

@@ -93,6 +93,14 @@ def test_a_file_in_place_of_a_folder_is_named(tmp_path: Path) -> None:
     assert f"expected a folder, but {tmp_path / 'a'} is a file" in caught.value.hint
 
 
+def test_a_pipe_in_place_of_a_folder_is_not_called_a_file(tmp_path: Path) -> None:
+    """The remedy says only that it is no folder."""
+    os.mkfifo(tmp_path / "a")
+    with pytest.raises(InputError) as caught:
+        read_plain(tmp_path / "a" / "b.json")
+    assert caught.value.hint.startswith("expected a folder, found something else: ")
+
+
 def test_a_quota_is_not_called_space(tmp_path: Path) -> None:
     """The disk may have space; this user may not use it."""
     for path in (tmp_path / "a", None):

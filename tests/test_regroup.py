@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
+import re
 from io import FileIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,6 +28,7 @@ from imagenet_prep.shards.regroup import Bundle, regroup
 from imagenet_prep.shards.room import available_memory, is_seek_dear
 from imagenet_prep.shards.work import lay_out
 from imagenet_prep.sources.slices import Reader, Row
+from imagenet_prep.stages import repair as repair_stage
 from imagenet_prep.storage.location import locate
 
 PART = ConvertOptions(train_shards=16, validation_shards=8, allow_incomplete=True)
@@ -119,11 +121,12 @@ def test_an_archive_cut_meanwhile_is_named(data_dir: Path) -> None:
     archive = Layout(data_dir).archive_path(facts.ARCHIVES["validation"])
     catalog = read_catalog(archive, "validation", make_engine("threads", 1))
     os.truncate(archive, archive.stat().st_size // 2)
-    with pytest.raises(InputError, match="changed while it was being read") as caught:
+    with pytest.raises(InputError, match="has changed since it was first looked at") as caught:
         regroup(
             catalog, [("s", range(len(catalog)))], data_dir / "b", memory=1 << 30, progress=Silent()
         )
     assert str(archive) in caught.value.what
+    assert re.search(r"at offset \d+,\d{3}", caught.value.detail)
 
 
 def test_a_disk_too_small_for_the_bundles(data_dir: Path, small_disk: Path) -> None:
@@ -193,3 +196,6 @@ def test_a_pass_to_shards_in_an_object_store(is_in_order: bool) -> None:
     with pytest.raises(UsageError, match="is read in one pass") as caught:
         lay_out([split], [plan], layout, options)
     assert ("read_order" in caught.value.hint) is not is_in_order
+    with pytest.raises(UsageError, match="is read in one pass") as caught:
+        lay_out([split], [plan], layout, options, remedy=repair_stage._REMEDY_STORE)
+    assert caught.value.hint.startswith("copy the set to a local folder, repair it there")

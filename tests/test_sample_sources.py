@@ -187,6 +187,17 @@ def test_a_value_that_can_not_be_read_has_a_plain_reason(
     assert caught.value.lines == ["f/1.json can't be read", reason, "correct it in its tar"]
 
 
+def test_the_folder_of_a_database_leads_to_its_file(tmp_path: Path) -> None:
+    """LMDB's own tools name the folder."""
+    recipe = save(tmp_path, "source: {lmdb: train_lmdb}\n")
+    database = tmp_path / "train_lmdb" / "data.mdb"
+    database.parent.mkdir()
+    database.touch()
+    with pytest.raises(InputError, match="train_lmdb is not a file") as caught:
+        load(recipe, None, ENGINE)
+    assert caught.value.hint == f"name the file of the database: {database}"
+
+
 def test_a_cut_record_is_named_once(tmp_path: Path) -> None:
     """With its byte, and what helps."""
     recipe = save(tmp_path, "source: {tfrecord: f}\n", f=framed("1.jpg", "2.jpg")[:-9])

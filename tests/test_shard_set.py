@@ -545,7 +545,7 @@ def test_no_such_split(layout: Layout, tmp_path: Path) -> None:
             imagenet_prep.open(layout.data_dir, *split)
         assert "train, validation" in said.value.detail
         assert len(eval(said.value.hint))
-    for shard in layout.data_dir.glob("train-*-of-*"):
+    for shard in existing(layout.data_dir, "train-*-of-*"):
         shard.unlink()
     layout.manifest_path.unlink()
     shutil.rmtree(layout.state_dir)

@@ -421,13 +421,23 @@ def test_an_absent_folder_is_called_what_it_is(tmp_path: Path, name: str, words:
 
 
 @pytest.mark.parametrize("below", ["", "a", "a/b"])
-@pytest.mark.parametrize(("name", "kind"), [("file", "a file"), ("link", "a broken link")])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("file", "a file"),
+        ("link", "a broken link"),
+        ("pipe", "neither a file nor a folder"),
+    ],
+)
 def test_what_stands_where_a_folder_should_be_is_named(
     tmp_path: Path, name: str, kind: str, below: str
 ) -> None:
     """The file or the broken link itself, with a command that moves it away; then it works."""
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(tmp_path / "pipe")
+    earlier = tmp_path / f"{name}.moved"
+    earlier.write_text("moved away earlier")
     with pytest.raises(WriteError) as caught:
         make_folder(tmp_path / name / below)
     assert caught.value.what == f"{tmp_path / name} is {kind}"
@@ -435,3 +445,4 @@ def test_what_stands_where_a_folder_should_be_is_named(
     subprocess.run(["bash", "-c", move], check=True)
     make_folder(tmp_path / name / below)
     assert (tmp_path / name / below).is_dir()
+    assert earlier.read_text() == "moved away earlier"

@@ -528,6 +528,11 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ("file_name,xmax\nthere.jpg,1\n", "column xmax alone expected"),
         ("file_name,xmin,ymin,xmax,ymax\nthere.jpg,1,1,2,2\n", "boxes without a class"),
         (
+            "file_name,label,xmin,ymin,xmax,ymax\nthere.jpg,a,1,1,2,2\n",
+            "expected a column class or category with the class of each box; "
+            "label is the class of an image",
+        ),
+        (
             "file_name,xmin,ymin,xmax,ymax,class\nthere.jpg,1,1,2,,a\n",
             "t.csv, line 2: an empty cell",
         ),
@@ -906,3 +911,13 @@ def test_a_layout_that_one_table_cannot_have_is_refused(tmp_path: Path) -> None:
     assert refused.returncode == 2
     assert refused.stderr.startswith("error: --as coco with one table")
     assert not (tmp_path / "t.yaml").exists()
+
+
+def test_init_names_no_recipe_that_it_did_not_write(tmp_path: Path) -> None:
+    """A table of files that are no images: the hint speaks of a recipe, of none by name."""
+    save(tmp_path / "data" / "0.ppm", picture("0.ppm"))
+    save(tmp_path / "data" / "metadata.csv", b"file_name,label\n0.ppm,a\n")
+    refused = prep_here("init", "data", cwd=tmp_path)
+    assert refused.returncode == 4
+    assert "or say in a recipe what the content is" in refused.stderr
+    assert "data.yaml" not in refused.stderr

@@ -395,7 +395,7 @@ def test_an_archive_that_changes_under_the_work_is_noticed(
         os.utime(archive, ns=(stamp, stamp))
 
     monkeypatch.setattr(FileSlices, "copy", copy_then_change)
-    assert refused(layout).what == f"{archive} changed while it was being read"
+    assert refused(layout).what == f"{archive} has changed since it was first looked at"
     assert not layout.images_dir(TRAIN).exists()
     monkeypatch.undo()
     write_train(layout, contents)

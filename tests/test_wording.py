@@ -235,11 +235,11 @@ def test_messages_fit_a_terminal(tmp_path: Path, made_tiny: MadeSet) -> None:
     )
     assert prep(*words, "--quiet").returncode == 0
     (data / "imagenet-prep" / "manifest.json").unlink()
-    told = on_terminal("verify", data, "--quiet", columns=60)
+    told = on_terminal("verify", data, columns=60, error_file=tmp_path / "progress")
     (command,) = (line for line in told if line.startswith("  imagenet-prep convert "))
     assert f"--raw {raw}" in command
     assert all(fits(line, 60) for line in told if line != command)
-    one = prep("verify", data, "--quiet").stdout.splitlines()
+    one = prep("verify", data).stdout.splitlines()
     (note,) = (line for line in one if line.startswith("note: this conversion"))
     assert note.endswith(f"to resume: {command.strip()}")
     error = on_terminal("convert", data, "--raw", raw)

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import command_here, error_lines
+from running import command_here, error_lines, prep_here
+from test_cli import restricted
 from tiny_sets import make_set
 
 from imagenet_prep import cli
@@ -216,3 +217,71 @@ def test_a_broken_link_is_named_as_one(places: Path) -> None:
     assert error_lines(refused)[0] == f"error: {places}/pipe is neither a file nor a folder"
     refused = command_here("init", places / "file", status=2)
     assert error_lines(refused)[0] == f"error: {places}/file is a file, but no table"
+
+
+_FILE_OPTIONS = [
+    ("convert", "new", "--config"),
+    ("verify", "--config"),
+    ("download", "new", "--cookies"),
+    ("init", "set", "--names"),
+    ("report", "set", "--mark"),
+]
+_FOLDER_OPTIONS = [("convert", "new", "--raw"), ("verify", "set", "--raw")]
+
+
+@pytest.mark.parametrize("words", [*_FILE_OPTIONS, *_FOLDER_OPTIONS])
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("none", "{} does not exist"),
+        ("file/x", "{} does not exist"),
+        ("link", "{} is a broken link"),
+        ("loop", "{} can't be read: Too many levels of symbolic links"),
+    ],
+)
+def test_an_option_says_what_is_at_its_path(
+    places: Path, words: tuple[str, ...], name: str, fault: str
+) -> None:
+    """Only a path with nothing at it does not exist."""
+    (places / "loop").symlink_to("loop")
+    refused = prep_here(*words, name, cwd=places)
+    assert refused.returncode == 2
+    assert error_lines(refused)[-1].endswith(f": {fault.format(name)}")
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "fault"),
+    [
+        *((words, "set", "set is a folder; expected a file") for words in _FILE_OPTIONS),
+        *((words, "file", "file is a file; expected a folder") for words in _FOLDER_OPTIONS),
+        (("convert",), "file", "file is a file; expected a folder"),
+        (("convert",), "pipe", "pipe is neither a file nor a folder; expected a folder"),
+    ],
+)
+def test_an_option_names_the_kind_of_path_that_it_expects(
+    places: Path, words: tuple[str, ...], name: str, fault: str
+) -> None:
+    """A folder is no file, and a pipe is neither."""
+    refused = prep_here(*words, name, cwd=places)
+    assert refused.returncode == 2
+    assert error_lines(refused)[-1].endswith(f": {fault}")
+
+
+def test_a_file_in_a_closed_folder_may_exist(tmp_path: Path) -> None:
+    """The path of an option can't be read; nobody knows whether it exists."""
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    (closed / "x.yaml").touch()
+    (tmp_path / "secret.yaml").touch()
+    (tmp_path / "secret.yaml").chmod(0)
+    closed.chmod(0)
+    try:
+        refusals = [
+            restricted("convert", "new", "--config", name, cwd=tmp_path)
+            for name in ("closed/x.yaml", "secret.yaml")
+        ]
+    finally:
+        closed.chmod(0o755)
+    inside, secret = (error_lines(refused)[-1] for refused in refusals)
+    assert inside.endswith(": closed/x.yaml can't be read: Permission denied")
+    assert secret.endswith(": secret.yaml can't be read: Permission denied")

@@ -145,7 +145,7 @@ _log_file = RareOption(
     callback=_keep_log,
     help="Append what is printed to this file, with the time.",
 )
-_quiet = RareOption(["--quiet", "-q"], is_flag=True, help="Show no progress and no notes.")
+_quiet = RareOption(["--quiet", "-q"], is_flag=True, help="Show no progress, notes or summaries.")
 
 every_command = (_json_file, _log_file, _quiet)
 """Options that each command gets, and ``conversation`` knows."""

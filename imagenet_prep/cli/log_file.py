@@ -81,16 +81,21 @@ def why_not_log(path: Path) -> str:
             return ""
         if not path.exists():
             return "it is a broken link"
-        mode = path.stat().st_mode
-        if stat.S_ISDIR(mode):
-            return "it is a folder"
-        if not (stat.S_ISREG(mode) or stat.S_ISCHR(mode)):
-            return "it is no file"
-        if stat.S_ISREG(mode) and not _is_log(path):
-            return "it exists and holds something else; expected a new file, or an older log"
-        return ""
+        return _fault_of_file(path)
     except OSError as error:
         return error.strerror or str(error)
+
+
+def _fault_of_file(path: Path) -> str:
+    """The reason that no log can be appended to what is at ``path``; empty if one can."""
+    mode = path.stat().st_mode
+    if stat.S_ISDIR(mode):
+        return "it is a folder"
+    if not (stat.S_ISREG(mode) or stat.S_ISCHR(mode)):
+        return "it is no file"
+    if stat.S_ISREG(mode) and not _is_log(path):
+        return "it exists and holds something else; expected a new file, or an older log"
+    return ""
 
 
 def _is_log(path: Path) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import click
 from imagenet_prep.cli.log_file import Log, why_not_log
 from imagenet_prep.cli.place_checks import folder_fault, write_fault
 from imagenet_prep.cli.terminal import complain
-from imagenet_prep.storage.files import IN_WORDS, kind_of
+from imagenet_prep.storage.files import IN_WORDS, absence_of, kind_of
 from imagenet_prep.storage.layout import STATE_NAME
 from imagenet_prep.storage.location import locate, refuse_url, scheme_of
 from imagenet_prep.storage.refusals import STORAGE_FAULTS
@@ -38,16 +40,41 @@ class LocalPath(click.Path):
     """A path that is not empty, and no URL."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path; an empty value or a URL is refused."""
-        if not os.fsdecode(value):  # it would mean the current folder
+        """The path; an empty value, a URL, or a path of another kind is refused."""
+        text = os.fsdecode(value)
+        if not text:  # it would mean the current folder
             self.fail("the value is empty; is a shell variable unset?", param, ctx)
-        refuse_url(os.fsdecode(value))
+        refuse_url(text)
+        path = Path(text)
+        if fault := self._refusal(path):
+            self.fail(fault, param, ctx)
+        return path
+
+    def _refusal(self, path: Path) -> str:
+        """The fault of a path that is not of the expected kind; empty if it is. click would say of
+        a broken link, and of a file in a closed folder, that it does not exist.
+        """
         try:
-            os.stat(value)  # noqa: PTH116 - it may be bytes
+            mode = path.stat().st_mode
         except OSError as error:
-            if error.errno in STORAGE_FAULTS:  # click would say that it does not exist
+            if error.errno in STORAGE_FAULTS:
                 raise
-        return Path(os.fsdecode(super().convert(value, param, ctx)))
+            return self._refusal_without_status(path, error)
+        if not self.file_okay and not stat.S_ISDIR(mode):
+            return f"{absence_of(path)}; expected a folder"
+        if not self.dir_okay and stat.S_ISDIR(mode):
+            return f"{path} is a folder; expected a file"
+        if not os.access(path, os.R_OK):
+            return f"{path} can't be read: {os.strerror(errno.EACCES)}"
+        return ""
+
+    def _refusal_without_status(self, path: Path, error: OSError) -> str:
+        """Why a path that must exist leads to nothing; empty if it need not exist."""
+        if not self.exists:
+            return ""
+        if isinstance(error, (FileNotFoundError, NotADirectoryError)):
+            return absence_of(path)
+        return f"{path} can't be read: {error.strerror}"
 
 
 class PathOrUrl(LocalPath):

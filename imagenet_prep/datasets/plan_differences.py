@@ -21,6 +21,9 @@ def differences(
         changes += _changed_totals(split, recorded_set.totals.get(split), totals)
         if _content(recorded_set.sources.get(split)) != _content(plan.sources[split]):
             changes.append(f"{split} images")
+    for split, totals in recorded_set.totals.items():
+        if split not in plan.totals:
+            changes.append(f"number of {split} shards ({totals.shards}, now none)")
     if not changes and or_else:
         return [or_else]
     return changes

@@ -83,4 +83,8 @@ def _faults(path: Path) -> Iterator[None]:
     except RuntimeError as error:
         if "No space left" in str(error):
             raise no_space(path) from error
-        raise WriteError(f"cannot write {path}", str(error), f"fix that {AGAIN}") from error
+        raise WriteError(
+            f"cannot write {path}",
+            str(error),
+            f"check the disk and the permissions of its folder, {AGAIN}",
+        ) from error

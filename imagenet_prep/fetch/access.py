@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from http.cookiejar import MozillaCookieJar
 from pathlib import Path
@@ -103,21 +103,36 @@ def _enter(
     is_denied = status == 403 and form is None
     if is_denied:
         _refuse_if_lasting(session, url)
-    schemes = _offered_schemes(response, url) if status == 401 else []
+    schemes = _offered_schemes(response, url)
     credentials = find()
+    is_bare_page = is_page and form is None
     if credentials is None:
-        is_new_page = is_page and form is None and session.has_worked
-        raise answer_checks.page_error(url) if is_new_page else _missing(url, jar, response, form)
-    if in_vain and is_page and form is None:
-        raise _page_after_sign_in(url, credentials)
-    if in_vain:
-        raise _refused(url, credentials, is_denied=is_denied)  # an unknown user gets 401, or a form
+        is_new_page = is_bare_page and session.has_worked
+        raise _missing(url, jar, response, form, is_new_page=is_new_page)
+    if in_vain:  # an unknown user gets 401, or a form
+        raise _refused(url, credentials, is_denied=is_denied, is_bare_page=is_bare_page)
+    _send_credentials(session, credentials, schemes, form, response, url)
+
+
+def _send_credentials(
+    session: Session,
+    credentials: Credentials,
+    schemes: Sequence[str],
+    form: LoginForm | None,
+    response: requests.Response,
+    url: str,
+) -> None:
+    """Sign in by a scheme of the server's answer, or by its form.
+
+    Raises:
+        AccessError: it has neither.
+    """
     if schemes:
         session.sign_with(credentials.username, credentials.password, {*map(str.lower, schemes)})
     elif form is not None:
         _send_form(session, form, credentials, url)
     else:
-        raise _denied_without_form(url, status)
+        raise _denied_without_form(url, response.status_code)
 
 
 def _denied_without_form(url: str, status: int) -> AccessError:
@@ -158,11 +173,14 @@ def _refuse_if_lasting(session: Session, url: str) -> None:
 
 
 def _offered_schemes(response: requests.Response, url: str) -> list[str]:
-    """The names of the ways to sign in that an answer with status 401 offers.
+    """The names of the ways to sign in that an answer with status 401 offers; none for another
+    status.
 
     Raises:
         AccessError: there are some, and none of them is Basic or Digest.
     """
+    if response.status_code != 401:
+        return []
     challenges = _QUOTED.sub("x", response.headers.get("WWW-Authenticate", "")).split(",")
     matches = map(_SCHEME.fullmatch, challenges)
     schemes = [match[1] for match in matches if match]
@@ -229,9 +247,16 @@ def _text_of(path: Path) -> str:
 
 
 def _missing(
-    url: str, jar: MozillaCookieJar | None, response: requests.Response, form: LoginForm | None
+    url: str,
+    jar: MozillaCookieJar | None,
+    response: requests.Response,
+    form: LoginForm | None,
+    *,
+    is_new_page: bool,
 ) -> AccessError:
     """The error for an answer that refuses a file, if there are no credentials."""
+    if is_new_page:
+        return answer_checks.page_error(url)
     if jar is not None:
         return _cookies_refused(url, jar, response)
     host, name, status = host_of(url), name_of(url), response.status_code
@@ -286,7 +311,12 @@ def _name_of_user(credentials: Credentials) -> str:
     return f"{credentials.username!r}{source}"
 
 
-def _refused(url: str, credentials: Credentials, *, is_denied: bool) -> AccessError:
+def _refused(
+    url: str, credentials: Credentials, *, is_denied: bool, is_bare_page: bool
+) -> AccessError:
+    """The error for an answer that refuses a file, although credentials were sent."""
+    if is_bare_page:
+        return _page_after_sign_in(url, credentials)
     user = _name_of_user(credentials)
     if is_denied:
         return answer_checks.RefusedError(

@@ -57,7 +57,7 @@ def look_at(source: RemoteFile, name: str) -> None:
         raise InputError(
             f"{host_of(source.url)} has a wrong file under the name {name}",
             fault,
-            "check --base-url if you set it; nothing was fetched",
+            "check --base-url if you set it; this file was not fetched",
         )
 
 
@@ -141,6 +141,8 @@ def _fault_inside(view: FileSlices, name: str) -> str:
                 while file.read(1 << 22):
                     pass
     except ArchiveFault as fault:
+        if fault.remedy:
+            return f"it can't be read in place, {fault}"
         return f"it is damaged {fault}"
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         return f"expected gzip data, got damaged data: {error}"

@@ -37,6 +37,7 @@ from imagenet_prep.ilsvrc2012.repacked import (
 )
 from imagenet_prep.sources.compressed_tars import compression_of, decompress_command
 from imagenet_prep.state.set_records import SetRecords
+from imagenet_prep.storage.durable import move_away
 from imagenet_prep.storage.files import IN_WORDS, kind_of, names_in, open_file, scan
 from imagenet_prep.storage.layout import STATE_NAME, Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none
@@ -203,10 +204,8 @@ def _head(path: AnyPath) -> bytes:
 
 def _no_file(path: AnyPath, kind_in_words: str) -> Astray:
     """Something else than a file that has an archive's name."""
-    move = command_line(["mv", "--", str(path), f"{path}.moved"])
-    return Astray(
-        f"{path} is {kind_in_words}", "expected the archive itself, or a link to it", move
-    )
+    expected = "expected the archive itself, or a link to it"
+    return Astray(f"{path} is {kind_in_words}", expected, move_away(path))
 
 
 def _renamed(source: AnyPath, target: AnyPath) -> Astray:

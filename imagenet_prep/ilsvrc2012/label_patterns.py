@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -47,20 +47,32 @@ def merge_patterns(
     matches = {pattern: _count_kind(reports, pattern) for pattern in LABEL_PATTERNS}
     wrong_labels = sum(_count_kind(reports, kind) for kind in _ABOUT_LABELS)
     merged: list[Problem] = []
-    for pattern, (detail, remedy) in LABEL_PATTERNS.items():
-        count = matches[pattern]
+    for pattern, count in matches.items():
         if 2 * count > records:
-            if pattern is ProblemKind.DEVKIT_LABELS:
-                # the devkit's id of one or two classes is also their label minus 1
-                count += matches[ProblemKind.ZERO_BASED_LABELS]
-            text = detail.format(f"{count:,}", f"{records:,}")
-            others = wrong_labels - count
-            if others:
-                text += f"; {others:,} {'has' if others == 1 else 'have'} another wrong label"
-            merged.append(Problem(pattern, split, text, remedy, count=count))
+            merged.append(_merge_pattern(pattern, split, matches, wrong_labels, records))
     if merged:
         return merged + [problem for problem in problems if problem.kind not in _ABOUT_LABELS]
     return [_without_pattern(problem) for problem in problems]
+
+
+def _merge_pattern(
+    pattern: ProblemKind,
+    split: str,
+    matches: Mapping[ProblemKind, int],
+    wrong_labels: int,
+    records: int,
+) -> Problem:
+    """The problem of all labels that match a pattern, and of the other wrong ones."""
+    count = matches[pattern]
+    if pattern is ProblemKind.DEVKIT_LABELS:
+        # the devkit's id of one or two classes is also their label minus 1
+        count += matches[ProblemKind.ZERO_BASED_LABELS]
+    detail, remedy = LABEL_PATTERNS[pattern]
+    text = detail.format(f"{count:,}", f"{records:,}")
+    others = wrong_labels - count
+    if others:
+        text += f"; {others:,} {'has' if others == 1 else 'have'} another wrong label"
+    return Problem(pattern, split, text, remedy, count=count)
 
 
 def _count_kind(reports: Sequence[ShardReport], kind: ProblemKind) -> int:

@@ -41,6 +41,8 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import local_or_none
 from imagenet_prep.text import number_of
 
+_ACCEPT_PART = "--allow-incomplete, in Python allow_incomplete=True"
+
 _SAMPLED = 8
 """Images of a split whose format is looked at before any shard is made."""
 
@@ -152,7 +154,7 @@ def _note_missing_files(sources: Mapping[str, ImageSource], options: ConvertOpti
         raise IncompleteError(
             f"{options.part.name} is incomplete",
             " | ".join(lacking),
-            "get the missing files, or run the same command with --allow-incomplete",
+            f"get the missing files, or accept that: {_ACCEPT_PART}",
         )
     return [f"a part of {options.part.name}: {text}" for text in lacking]
 
@@ -230,7 +232,7 @@ def _other_number(
         steps = "get the missing images and remove those that are too many"
     else:
         what, steps = f"{part.name} is incomplete", "get the missing images"
-    hint = f"{steps}, or run the same command with --allow-incomplete"
+    hint = f"{steps}, or accept that: {_ACCEPT_PART}"
     return IncompleteError(what, " | ".join(deviations), hint)
 
 

@@ -307,16 +307,14 @@ def _check_complete(split: _Split, reported_images: set[str]) -> Iterator[Proble
     images = facts.IMAGES[split.name]
     whole_reports = [report for report in split.reports if report.is_whole]
     whole_shards = {report.name for report in whole_reports}
-    broken_shards = [shard for shard in split.shards if shard not in whole_shards]
+    broken_shards = set(split.shards) - whole_shards
     records = sum(report.records for report in whole_reports)
     missing = images - records - _count_planned(split, broken_shards) - len(reported_images)
     if missing < 0:
         is_known = not broken_shards and not reported_images
         yield _too_many(split.name, -missing, records if is_known else None)
     elif missing > 0:
-        names: list[str] = []
-        if split.name == facts.VALIDATION and not broken_shards:
-            names = _missing_validation_images(split.part, whole_reports, reported_images)
+        names = [] if broken_shards else _find_missing(split, whole_reports, reported_images)
         yield _missing_images(split, records, missing, names)
 
 
@@ -359,7 +357,7 @@ def _missing_images(
     )
 
 
-def _count_planned(split: _Split, shards: Sequence[str]) -> int:
+def _count_planned(split: _Split, shards: Collection[str]) -> int:
     """The records that the original's partition gives these shards of a split."""
     if not split.shards:
         return 0
@@ -368,14 +366,16 @@ def _count_planned(split: _Split, shards: Sequence[str]) -> int:
     return sum(size_of[shard] for shard in shards)
 
 
-def _missing_validation_images(
-    part: Part, reports: Iterable[ShardReport], reported_images: set[str]
+def _find_missing(
+    split: _Split, reports: Iterable[ShardReport], reported_images: set[str]
 ) -> list[str]:
-    """The official names that no record has, except those already reported."""
+    """The official names of validation that no record has, except those already reported."""
+    if split.name != facts.VALIDATION:
+        return []
     known_names = {name.encode() for name in reported_images}
     for report in reports:
         known_names.update(report.filenames)
-    return [name for name in part.validation_filenames() if name.encode() not in known_names]
+    return [name for name in split.part.validation_filenames() if name.encode() not in known_names]
 
 
 def _classes_problem(split: _Split, wnids: Sequence[str]) -> Iterator[Problem]:

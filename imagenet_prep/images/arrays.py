@@ -102,6 +102,20 @@ def _check_member(member: zipfile.ZipInfo, length: int) -> None:
         )
 
 
+def _parse_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order and type of an .npy, whatever it holds."""
+    try:
+        version = npy.read_magic(file)
+        if version == (1, 0):
+            return npy.read_array_header_1_0(file)
+        if version == (2, 0):
+            return npy.read_array_header_2_0(file)
+    except Exception as error:  # noqa: BLE001 - any failure of NumPy's parser is the file's fault
+        first_line, _, _ = str(error).partition("\n")
+        raise ArrayError(f"the .npy's header can't be read: {first_line}") from None
+    raise ArrayError(f"its .npy version is {version[0]}.{version[1]}: expected 1.0 or 2.0")
+
+
 def read_npy_header(
     file: IO[bytes], *, has_texts: bool = False
 ) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -111,19 +125,7 @@ def read_npy_header(
         ArrayError: the header is damaged, or it holds objects, complex numbers or, unless
             ``has_texts``, texts.
     """
-    try:
-        version = npy.read_magic(file)
-        if version == (1, 0):
-            shape, is_fortran, dtype = npy.read_array_header_1_0(file)
-        elif version == (2, 0):
-            shape, is_fortran, dtype = npy.read_array_header_2_0(file)
-        else:
-            raise ArrayError(f"its .npy version is {version[0]}.{version[1]}: expected 1.0 or 2.0")
-    except ArrayError:
-        raise
-    except Exception as error:  # noqa: BLE001 - any failure of NumPy's parser is the file's fault
-        first_line, _, _ = str(error).partition("\n")
-        raise ArrayError(f"the .npy's header can't be read: {first_line}") from None
+    shape, is_fortran, dtype = _parse_npy_header(file)
     if has_texts and dtype.kind in "US" and dtype.itemsize:
         return shape, is_fortran, dtype
     if dtype.kind not in _KINDS or dtype.itemsize > 8:

@@ -56,6 +56,12 @@ def opened(data: Buffer, *formats: str) -> Iterator[ImageFile]:
         raise
     except UnidentifiedImageError:  # its text names an object in memory
         raise ImageError(_header_fault(_noun(data))) from None
+    except Image.DecompressionBombError as error:
+        pixels, limit = re.findall(r"\d+", str(error))
+        raise ImageError(
+            f"the {_noun(data)} claims {int(pixels):,} pixels, over Pillow's limit of "
+            f"{int(limit):,}: make it smaller"
+        ) from None
     except Exception as error:  # noqa: BLE001 - a parser of untrusted files
         raise ImageError(f"the {_noun(data)} does not decode: {_reason(error)}") from None
 

@@ -134,6 +134,11 @@ def order_of_file(dataset: RecipeDataset, inspection: Inspection) -> tuple[str, 
     is_sure = _NUMBERED.search(base_name(name).lower()) is not None
     if is_sure and len(orders) == 1 and len(ordered_names) <= 2 * len(names):
         return f"classes: {flow_list(ordered_names)}", [f"{name} numbers the classes"]
+    return "", _notes_on_orders(orders, names)
+
+
+def _notes_on_orders(orders: Mapping[tuple[str, ...], str], names: tuple[str, ...]) -> list[str]:
+    """The notes on files whose order of the classes is not used."""
     notes: list[str] = []
     for order, file_name in orders.items():
         known_names = tuple(class_name for class_name in order if class_name in names)
@@ -143,7 +148,7 @@ def order_of_file(dataset: RecipeDataset, inspection: Inspection) -> tuple[str, 
         if known_names == names:
             difference = "other classes too"
         notes.append(f"{file_name} has {difference}, not used: {listed(order)}")
-    return "", notes
+    return notes
 
 
 _NUMBERED = re.compile(r"class|label|categor|idx|index|\.names$|\.json$|\.pbtxt$")

@@ -123,7 +123,7 @@ def faults_of(place: object, shape: Shape, commands: str, command: str = "") -> 
     if misread := misread_masks(shape.files):
         problem = f"{place}: {misread.what}"
         hint = f"a recipe can say: {misread.choice}"
-        faults.append(InputError(problem, "expected a folder a class", hint))
+        faults.append(InputError(problem, "expected one folder per class", hint))
     if shape.roles.within:
         return faults
     if inner := nested(shape.files.deep()):

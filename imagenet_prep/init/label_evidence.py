@@ -41,16 +41,7 @@ def evidence_of(inspection: Inspection, table: LabelsFile) -> str:
 
 def remarks_on(inspection: Inspection, table: LabelsFile, items: Sequence[str]) -> list[str]:
     """The notes on names without an ending, on a table without a class, and on its splits."""
-    remarks: list[str] = []
-    line = next((line for line, row in enumerate(table.rows) if row >= 0), None)
-    if line is not None:
-        path = table.table.paths[line]
-        name = items[table.rows[line]]
-        ending = suffix_of(name)
-        if not has_ending(path, ending):
-            is_cut = base_name(name).lower().startswith(f"{base_name(path).lower()}.")
-            endings = "no ending" if is_cut else "another ending"
-            remarks.append(f"its names have {endings}: {path} is {name}")
+    remarks = _remarks_on_endings(table, items)
     if table.table.splits is not None:
         reason = f"by its column `{table.options.get('split')}`"
         if table.files:
@@ -60,6 +51,20 @@ def remarks_on(inspection: Inspection, table: LabelsFile, items: Sequence[str]) 
     if columns and not table.has_labels and not table.candidates:
         remarks.append(_remark_on_columns(inspection, table))
     return remarks
+
+
+def _remarks_on_endings(table: LabelsFile, items: Sequence[str]) -> list[str]:
+    """The note on names without the ending of their images, by the first of them."""
+    line = next((line for line, row in enumerate(table.rows) if row >= 0), None)
+    if line is None:
+        return []
+    path = table.table.paths[line]
+    name = items[table.rows[line]]
+    if has_ending(path, suffix_of(name)):
+        return []
+    is_cut = base_name(name).lower().startswith(f"{base_name(path).lower()}.")
+    endings = "no ending" if is_cut else "another ending"
+    return [f"its names have {endings}: {path} is {name}"]
 
 
 def _remark_on_columns(inspection: Inspection, table: LabelsFile) -> str:

@@ -59,14 +59,22 @@ def judge_labels(
     except LabelsFault as fault:
         if not _is_about_images(sought, path, name, content):
             return None
-        has_names_alone = _has_names_alone(content)
-        if has_names_alone and name.startswith("../"):
-            return None  # a list of another folder's split, for example
-        error = _names_alone(path) if has_names_alone else _wrong_line(sought, name, fault, several)
-        return LabelsRefusal(name, error, True)
+        return _refusal(sought, name, content, fault, several)
     if table is None or (form_of(name) == "json" and table.labels is None):
         return None  # a document of another sort
     return _fit(sought, name, table, form)
+
+
+def _refusal(
+    sought: Sought, name: str, content: bytes, fault: LabelsFault, several: str
+) -> LabelsRefusal | None:
+    """The refusal of a file about images that can't be understood."""
+    if not _has_names_alone(content):
+        return LabelsRefusal(name, _wrong_line(sought, name, fault, several), True)
+    if name.startswith("../"):
+        return None  # a list of another folder's split, for example
+    path = place_of_table(sought.folder, name)
+    return LabelsRefusal(name, _names_alone(path), True)
 
 
 def _is_about_images(sought: Sought, path: Path, name: str, content: bytes) -> bool:
@@ -110,7 +118,7 @@ def _wrong_line(sought: Sought, name: str, fault: LabelsFault, several: str) -> 
     if not isinstance(table, LabelsFile) or not table.has_labels or table.losses:
         return InputError(problem, expected, hint)
     hint += "; or, if an image has several labels, run the command with --as several-labels below"
-    images = f"{table.labelled:,} of {len(sought.items):,} images"
+    images = f"{table.labelled:,} of {number_of(len(sought.items), 'image')}"
     classes = number_of(table.classes, "class", "classes")
     command = sought.command(**{"as": "several-labels"})
     choice = Hint(f"  {images}, {classes}: ", command)
@@ -285,8 +293,8 @@ def _stripping_choice(sought: Sought, table: LabelTable, prefix: str) -> str:
     options: dict[str, object] = {"strip": prefix}
     if not named == total == len(table.paths):
         options["as"] = "tars-with-labels" if sought.is_packed else "with-labels"
-    names = f"  {named:,} of {total:,} images have a line if paths lose their start: "
-    return Hint(names, sought.command(**options))
+    counts = f"  {named:,} of {number_of(total, 'image')}, if paths lose their start: "
+    return Hint(counts, sought.command(**options))
 
 
 def _foreign_prefix(paths: Sequence[str], items: Sequence[str]) -> str:

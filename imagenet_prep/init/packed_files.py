@@ -66,7 +66,12 @@ def unpacking_hint(folder: Path, names: Sequence[str], *, apart: bool = False) -
         if len(names) <= _MOST_UNPACKED and endings == {".tar"}:
             return in_sequence(_unpacking_apart(paths))
         return "unpack each into a folder of its own, and run the same command again"
-    if len(names) <= _MOST_UNPACKED:
+    return _unpacking_in_place(folder, paths, endings)
+
+
+def _unpacking_in_place(folder: Path, paths: Sequence[str], endings: set[str]) -> str:
+    """The command that unpacks files into their own folder, or that hint as a sentence."""
+    if len(paths) <= _MOST_UNPACKED:
         if endings <= _GZIPPED:
             return command_line(["gzip", "-d", "--", *paths])
         if endings == {".zip"}:

@@ -167,12 +167,8 @@ def _unaccepted(
     faults = [*lost, *mended]
     if has_faults or not faults:
         return faults
-    verbs: list[str] = []
-    if lost:
-        verbs.append("leave it out" if len(lost) == 1 else "leave them out")
-    if mended:
-        verbs.append(interpretation.mending)
-    remedy = f"to {' and '.join(verbs)}, run the command with --as {name} below"
+    aim = _aim_of(lost, mended, interpretation.mending)
+    remedy = f"to {aim}, run the command with --as {name} below"
     options = {**interpretation.options, "as": name}
     accepting = replace(_alternative(name, interpretation), options=options)
     command = _choice_line(inspection, accepting)
@@ -180,6 +176,16 @@ def _unaccepted(
     hint = join_hints("; ", filter(None, (last_fault.hint, remedy)))
     accepted = InputError(last_fault.what, last_fault.detail, hint)
     return [*faults, accepted.with_choices([*last_fault.choices, command])]
+
+
+def _aim_of(lost: Sequence[InputError], mended: Sequence[InputError], mending: str) -> str:
+    """The verb of a command that accepts losses and changes."""
+    verbs: list[str] = []
+    if lost:
+        verbs.append("leave it out" if len(lost) == 1 else "leave them out")
+    if mended:
+        verbs.append(mending)
+    return " and ".join(verbs)
 
 
 def _question(inspection: Inspection, interpretations: Mapping[str, Interpretation]) -> InputError:

@@ -281,9 +281,15 @@ def _note_on_unused(
     note += f", {number_of(table.classes, 'class', 'classes')}{column}"
     if interpretation.is_labelled and table.labelled * 2 < total:
         return note
-    label = f"{table.name}:{table.label}" if table.label else table.name
-    structure = "with-labels" if inspection.items else "tars-with-labels"
     use = "to use them" if len(table.places) > 1 else "to use it"
     if named < total:
-        use += f", and only these {named:,} {inspection.noun}s"
-    return Hint(f"{note}; {use}: ", inspection.command(**{"as": structure, "label": label}))
+        these = f"these {named:,} {inspection.noun}s" if named > 1 else f"this {inspection.noun}"
+        use += f", and only {these}"
+    return Hint(f"{note}; {use}: ", _label_command(inspection, table))
+
+
+def _label_command(inspection: Inspection, table: LabelsFile) -> str:
+    """The command of init that reads the labels of a table."""
+    label = f"{table.name}:{table.label}" if table.label else table.name
+    structure = "with-labels" if inspection.items else "tars-with-labels"
+    return inspection.command(**{"as": structure, "label": label})

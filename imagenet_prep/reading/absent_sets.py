@@ -1,5 +1,5 @@
 """The errors of a place without the records that ``open`` names:
-no folder, no shards, or no such split.
+no folder, no shards, too few, or no such split.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.reading.damage_words import remedy
 from imagenet_prep.storage.files import absence_of
 from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name
 from imagenet_prep.storage.location import AnyPath, local_or_none
@@ -51,3 +52,15 @@ def no_such_split(layout: Layout, split: str, splits: Collection[str]) -> InputE
         detail += f"; found: {', '.join(sorted(splits))}"
     hint = "name the folder and the split that hold them"
     return InputError(f"no {split} shards in {layout.output_dir}", detail, hint)
+
+
+def missing_shards(layout: Layout, part: str, first: str) -> InputError:
+    """The error for a set without a part of its shards, such as "2 of 8 train shards"; ``first`` is
+    the first that is missing.
+    """
+    path = layout.shard_path(first)
+    detail = f"the first missing one: {first}"
+    local = local_or_none(path)
+    if local is not None and local.is_symlink():
+        detail += ", a broken link"
+    return InputError(f"{layout.output_dir} lacks {part}", detail, remedy(path))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import operator
 import os
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from imagenet_prep.errors import UsageError
@@ -47,6 +48,13 @@ def check_rank(call: str, rank: int | None, world: int | None) -> tuple[int, int
     return operator.index(rank), operator.index(world)
 
 
+def _check_numbers(texts: Mapping[str, str]) -> None:
+    """Refuse variables that are no whole numbers; empty ones count as not set."""
+    for name, text in texts.items():
+        if text and not (text.isascii() and text.isdecimal()):
+            raise UsageError(f"{name} is {text!r} in the environment", "expected a whole number")
+
+
 def rank_in_environment() -> EnvironmentRank | None:
     """RANK and WORLD_SIZE of the environment; None without WORLD_SIZE.
 
@@ -56,9 +64,7 @@ def rank_in_environment() -> EnvironmentRank | None:
     texts = {name: os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE")}
     if not texts["WORLD_SIZE"]:
         return None
-    for name, text in texts.items():
-        if text and not (text.isascii() and text.isdecimal()):
-            raise UsageError(f"{name} is {text!r} in the environment", "expected a whole number")
+    _check_numbers(texts)
     rank, world = int(texts["RANK"] or 0), int(texts["WORLD_SIZE"])
     in_environment = EnvironmentRank(rank if texts["RANK"] else None, world)
     if world == 0:

@@ -15,12 +15,12 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.reading.absent_sets import (
+    missing_shards,
     no_folder,
     no_split_named,
     no_such_split,
     refuse_no_folder,
 )
-from imagenet_prep.reading.damage_words import remedy
 from imagenet_prep.reading.indexed import IndexedShard, find_recorded
 from imagenet_prep.reading.left_out import MappedRecords, OnDamagedRecord
 from imagenet_prep.reading.shard import Record
@@ -29,7 +29,7 @@ from imagenet_prep.state.manifest import ILSVRC2012, find_set
 from imagenet_prep.state.numbering import Numbering
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout, grown_from, parse_shard_name, shard_name
-from imagenet_prep.storage.location import AnyPath, Location, local_or_none, locate
+from imagenet_prep.storage.location import AnyPath, Location, locate
 from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.compression import Compression
 
@@ -408,12 +408,8 @@ def _complete(
     names = (shard_name(split, number, count) for number in range(count))
     if lacking:
         missing = next(name for name in names if name not in present)
-        what = f"{layout.output_dir} lacks {lacking:,} of {number_of(count, f'{split} shard')}"
-        path = layout.shard_path(missing)
-        detail = f"the first missing one: {missing}"
-        if (local := local_or_none(path)) is not None and local.is_symlink():
-            detail += ", a broken link"
-        raise InputError(what, detail, remedy(path))
+        part = f"{lacking:,} of {number_of(count, f'{split} shard')}"
+        raise missing_shards(layout, part, missing)
     return list(names)
 
 

@@ -32,6 +32,7 @@ from imagenet_prep.recipes.recipe_paths import fault_of_path, remedy_of_path
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import below
 from imagenet_prep.sources.slices import Reader
+from imagenet_prep.text import listed
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -305,7 +306,12 @@ def files_by_stem(
             if path is None or path in paths_taken_before:
                 continue
             if path == _AMBIGUOUS:
-                raise _ambiguous(f"several annotations fit {names[row]}")
+                end = _known_end(paths, key)
+                pairs = _keyed_paths(folders, ending, root)
+                candidates = [path.relative_to(root) for name, path in pairs if name == end]
+                listed_paths = listed(sorted(map(str, candidates)))
+                problem = f"several annotations fit {names[row]}: {listed_paths}"
+                raise _ambiguous(problem)
             if row_of_path.setdefault(path, row) != row:
                 raise _ambiguous(f"{path} fits {names[row_of_path[path]]} and {names[row]}")
             path_of_row[row] = path
@@ -332,24 +338,35 @@ def _find_whole(paths: Mapping[str, Path], key: str) -> Path | None:
 
 def _find_end(paths: Mapping[str, Path], key: str) -> Path | None:
     """The file that has most of the folders of an image, which may be ambiguous."""
+    return paths.get(_known_end(paths, key))
+
+
+def _known_end(paths: Mapping[str, Path], key: str) -> str:
+    """The longest end of an image's name that a file has; "" if none has any."""
     parts = key.split("/")
     for start in range(len(parts)):
         end = "/".join(parts[start:])
         if end in paths:
-            return paths[end]
-    return None
+            return end
+    return ""
 
 
 def _paths_by_key(folders: Sequence[str], ending: str, root: Path) -> dict[str, Path]:
     """The files of annotations by a name that images can have."""
     paths: dict[str, Path] = {}
+    for key, path in _keyed_paths(folders, ending, root):
+        if paths.setdefault(key, path) != path:
+            paths[key] = _AMBIGUOUS
+    return paths
+
+
+def _keyed_paths(folders: Sequence[str], ending: str, root: Path) -> Iterator[tuple[str, Path]]:
+    """The files of annotations, each with every name that its image can have."""
     for folder in [need_annotations(below(root, text), "folder") for text in folders]:
         for name in list_files(folder, ending):
             path = folder / name
             for key in {_key(os.path.relpath(path, root), ending), _key(name, ending)}:
-                if paths.setdefault(key, path) != path:
-                    paths[key] = _AMBIGUOUS
-    return paths
+                yield key, path
 
 
 def _key(name: str, ending: str = ".") -> str:

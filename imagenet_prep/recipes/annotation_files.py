@@ -72,7 +72,7 @@ def check_numbers(values: Sequence[Any]) -> list[float]:
 def read_text(path: Path) -> str:
     """The text of an annotation file; raises InputError if it is not UTF-8."""
     try:
-        return read_plain(path, LARGEST).decode("utf-8-sig")
+        return read_plain(path, LARGEST).decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         problem = f"the text is not UTF-8 from byte {error.start:,} on"
         raise fault(str(path), problem, "expected UTF-8") from error

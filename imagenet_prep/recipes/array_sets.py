@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images import arrays as npy
@@ -44,6 +44,42 @@ def list_arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
     """The images and labels that have one split in their names,
     or are in one file, belong together.
     """
+    metadata = _read_metadata(paths)
+    array_paths = [path for path in paths if path.name not in NAMES]
+    arrays, notes = open_all(array_paths)
+    parts, notes_on_unread = _parts_of_splits(arrays, metadata.words)
+    notes += notes_on_unread
+    if arrays and not parts:
+        raise _no_images(arrays)
+    for split_parts in parts.values():
+        first_part = split_parts[0]
+        first_part.passed += notes
+        first_part.class_names = metadata.class_names
+    are_from_1 = all(counts_from_1(array.path.name) for array in arrays)
+    all_parts = list(itertools.chain(*parts.values()))
+    _name_classes(all_parts, metadata.ordered_names, are_from_1=are_from_1)
+    return {split: join_samples(split_parts) for split, split_parts in parts.items()}
+
+
+def _read_names(path: Path) -> list[str]:
+    """The names of classes in a text, one a line."""
+    text = read_plain(path).decode("utf-8", "replace")
+    stripped_lines = (line.strip() for line in text.split("\n"))
+    return [name for name in stripped_lines if name]
+
+
+class _Metadata(NamedTuple):
+    """The names of classes that files give: words by column, WordNet ids by label, and the names
+    in the order of their numbers.
+    """
+
+    words: dict[str, dict[int, str]]
+    class_names: dict[int, str]
+    ordered_names: list[str]
+
+
+def _read_metadata(paths: Sequence[Path]) -> _Metadata:
+    """The names of classes in all files of metadata."""
     words = _words_in(paths)
     class_names: dict[int, str] = {}
     ordered_names: list[str] = []
@@ -52,9 +88,15 @@ def list_arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
             class_names, words["labels"] = downsampled.read_synsets(path)
         elif path.name in NAMES:
             ordered_names = _read_names(path)
-    array_paths = [path for path in paths if path.name not in NAMES]
-    arrays, notes = open_all(array_paths)
+    return _Metadata(words, class_names, ordered_names)
+
+
+def _parts_of_splits(
+    arrays: Sequence[FoundArray], words: Mapping[str, dict[int, str]]
+) -> tuple[dict[str, list[Samples]], list[str]]:
+    """The examples by split, and notes on arrays without images."""
     parts: dict[str, list[Samples]] = {}
+    notes: list[str] = []
     for (split, _), members in group_arrays(arrays).items():
         array = members[0]
         if len(members) == 1 and not array.is_images:
@@ -64,23 +106,7 @@ def list_arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
         part = _classes_of_files(members) or _of_arrays(members, words)
         split_parts = parts.setdefault(split, [])
         split_parts.append(part)
-    if arrays and not parts:
-        raise _no_images(arrays)
-    for split_parts in parts.values():
-        first_part = split_parts[0]
-        first_part.passed += notes
-        first_part.class_names = class_names
-    are_from_1 = all(counts_from_1(array.path.name) for array in arrays)
-    all_parts = list(itertools.chain(*parts.values()))
-    _name_classes(all_parts, ordered_names, are_from_1=are_from_1)
-    return {split: join_samples(split_parts) for split, split_parts in parts.items()}
-
-
-def _read_names(path: Path) -> list[str]:
-    """The names of classes in a text, one a line."""
-    text = read_plain(path).decode("utf-8", "replace")
-    stripped_lines = (line.strip() for line in text.split("\n"))
-    return [name for name in stripped_lines if name]
+    return parts, notes
 
 
 def _words_in(paths: Sequence[Path]) -> dict[str, dict[int, str]]:

@@ -53,7 +53,10 @@ def read_box_names(path: Path) -> BoxNames:
         return _names_in_csv(path)
     if suffix not in (".yaml", ".yml"):
         lines = map(str.strip, read_text(path).splitlines())
-        return BoxNames(list(filter(None, lines)))
+        names_in_order = list(filter(None, lines))
+        if not names_in_order:
+            raise fault(str(path), "it names no class", "expected the name of a class in each line")
+        return BoxNames(names_in_order)
     keys = read_data_yaml(path)
     if "names" not in keys:
         raise fault(str(path), "it has no key `names`", "expected the names of the classes")

@@ -120,20 +120,29 @@ def _clamp(coordinate: float) -> float:
 def _find_problem(corners: Corners, size: Size | None, *, has_area: bool) -> tuple[str, str] | None:
     """The problem of a box, and what is right; None for a box at most one pixel outside."""
     xmin, ymin, xmax, ymax = corners
-    box = f"a box of {_shown(corners)}"
+    expected = "expected a width and a height inside the image"
     if xmax < xmin or ymax < ymin:
-        return f"{box} has swapped corners", "expected xmin <= xmax and ymin <= ymax"
+        problem = "has swapped corners"
+        expected = "expected xmin <= xmax and ymin <= ymax"
+    elif _leads_out(corners, size):
+        image = "the image" if size is None else f"the image of {size[0]} x {size[1]} pixels"
+        problem = f"leads out of {image}"
+        expected = "expected it inside: xmin, ymin, xmax, ymax"
+    elif has_area:
+        return None
+    elif xmin < xmax and ymin < ymax:
+        problem = "has no part inside the image"
+    else:
+        problem = "is empty"
+    return f"a box of {_shown(corners)} {problem}", expected
+
+
+def _leads_out(corners: Corners, size: Size | None) -> bool:
+    """Whether a box leads out of its image by more than a pixel."""
+    xmin, ymin, xmax, ymax = corners
     slack = RELATIVE_SLACK if size is None else SLACK
     width, height = size or (1, 1)
-    if min(xmin, ymin) < -slack or xmax > width + slack or ymax > height + slack:
-        image = "the image" if size is None else f"the image of {width} x {height} pixels"
-        return f"{box} leads out of {image}", "expected it inside: xmin, ymin, xmax, ymax"
-    if has_area:
-        return None
-    expected = "expected a width and a height inside the image"
-    if xmin < xmax and ymin < ymax:
-        return f"{box} has no part inside the image", expected
-    return f"{box} is empty", expected
+    return min(xmin, ymin) < -slack or xmax > width + slack or ymax > height + slack
 
 
 def _shown(corners: Corners) -> str:

@@ -172,7 +172,7 @@ def read_names(path: AnyPath, content: bytes) -> NamesOfClasses:
         InputError: it holds none, or two for one id.
     """
     try:
-        text = content.decode("utf-8-sig")
+        text = content.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         problem = f"{path} is not UTF-8 from byte {error.start:,} on"
         raise InputError(problem, "expected UTF-8") from error

@@ -170,7 +170,7 @@ def _classes_with_words(file: RecipeFile, words: Mapping[str, Any]) -> list[tupl
 def _read_classes(path: AnyPath) -> list[tuple[str, str]]:
     """A class a line; after a tab, its words."""
     try:
-        content = read_plain(path).decode("utf-8-sig")
+        content = read_plain(path).decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         problem = f"{path} is not UTF-8 from byte {error.start:,} on"
         raise InputError(problem, "expected UTF-8") from error

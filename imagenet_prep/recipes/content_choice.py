@@ -81,20 +81,17 @@ def keep_content(
     unreadable = names.picked(np.flatnonzero(is_unreadable))
     foreign = names.picked(np.flatnonzero(~(fits | is_unreadable)))
     has_fitting_files = bool(fits.any())
-    refuses_unreadable = bool(unreadable) and on_damaged == "refuse"
-    names_foreign = bool(foreign) and not inputs.has_folders
-    kept = fits
-    if refuses_unreadable or names_foreign or not has_fitting_files:
-        may_skip = refuses_unreadable and has_fitting_files and not names_foreign
-        refused = unreadable or foreign
-        if has_fitting_files and not refuses_unreadable:
-            refused = foreign
+    may_skip = has_fitting_files and (inputs.has_folders or not foreign)
+    refused = _refused_files(
+        inputs, unreadable, foreign, on_damaged, has_fitting_files=has_fitting_files
+    )
+    kept = fits | is_unreadable  # each is set aside later, as damaged
+    if refused:
         error = _unreadable_files(file, inputs, content, refused, may_skip=may_skip)
         if not has_fitting_files or not inputs.has_folders:
             raise error
         inputs.obstacles.append(error)
-    else:
-        kept = fits | is_unreadable  # each is set aside later, as damaged
+        kept = fits
     known_names = [names[row] for row in known_rows]
     kept_files = listing.picked(np.flatnonzero(kept))
     return kept_files, _notes_on_files(known_names, foreign, content)
@@ -115,6 +112,24 @@ def _notes_on_files(
     return notes
 
 
+def _refused_files(
+    inputs: Inputs,
+    unreadable: Sequence[str],
+    foreign: Sequence[str],
+    on_damaged: OnDamaged,
+    *,
+    has_fitting_files: bool,
+) -> Sequence[str]:
+    """The names for the error: images of a format that can't be read, or else files of other
+    content; none if all can be left out.
+    """
+    if not has_fitting_files:
+        return unreadable or foreign
+    if unreadable and on_damaged == "refuse":
+        return unreadable
+    return [] if inputs.has_folders else foreign
+
+
 def _noun_of(content: Content) -> str:
     return "array" if content == "array" else "image"
 
@@ -129,7 +144,8 @@ def _unreadable_files(
     )
     endings = ", ".join(ENDINGS[content])
     verb = "write" if file.recipe.content is None else "correct"
-    hint = f"convert or remove them, or {verb} `content` in {file.path}"
+    recipe = file.path if file.path.is_file() else "a recipe"  # init has not written its own
+    hint = f"convert or remove them, or {verb} `content` in {recipe}"
     if may_skip:
         hint += "; on_damaged: skip, or --on-damaged skip, leaves them out"
     return InputError(

@@ -233,7 +233,8 @@ def _append_values(entries: list[Buffer], mapped: Mapped, array: np.ndarray[Any,
         return
     if array.dtype.kind == "f":
         raise arrays.ArrayError(
-            f"it holds {array.dtype}, and the recipe says type: int64 for {mapped.feature}"
+            f"it holds {array.dtype}, and the recipe says type: int64 for {mapped.feature}: "
+            "write type: float there"
         )
     if array.dtype.name == "uint64" and array.size:
         largest = int(array.max())

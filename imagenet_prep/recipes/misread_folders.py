@@ -63,18 +63,23 @@ def _misread_splits(trees: Mapping[str, FolderTree], splits: Mapping[str, str]) 
     bare = [lead for lead, tree in trees.items() if tree.below and not classes[lead]]
     if not bare or len(bare) == len(trees):
         return None
-    folders = dict.fromkeys(name for lead in bare for name in trees[lead].below)
-    verb = "holds" if len(bare) == 1 else "hold"
-    problem = (
-        f"{listed(lead or 'the source' for lead in bare)} {verb} {listed(folders)}, "
-        "and the other splits have no such class: those images have no labels"
-    )
+    problem = _problem_of_splits(trees, bare)
     if "" in splits:
         return Misread(problem, "")
     places = {
         split: {"folder": lead.rstrip("/")} for lead, split in splits.items() if lead not in bare
     }
     return Misread(problem, f"splits: {in_flow(places)}")
+
+
+def _problem_of_splits(trees: Mapping[str, FolderTree], leads: Sequence[str]) -> str:
+    """The problem of splits whose folders are no classes of the others."""
+    folders = dict.fromkeys(name for lead in leads for name in trees[lead].below)
+    verb = "holds" if len(leads) == 1 else "hold"
+    return (
+        f"{listed(lead or 'the source' for lead in leads)} {verb} {listed(folders)}, "
+        "and the other splits have no such class: those images have no labels"
+    )
 
 
 def misread_inner(folders: Iterable[str]) -> Misread | None:
@@ -194,14 +199,20 @@ def _are_masks(
     return paired >= _PAIRED * len(stems)
 
 
-def mixed_masks(names: Names) -> Misread | None:
-    """The evidence for masks next to their images: a.jpg and a_mask.png."""
+def _images_of_masks(names: Names) -> dict[str, str]:
+    """The stem of the image of each file that is called as a mask."""
     image_by_mask: dict[str, str] = {}
     for name in names.holding(_MASK_WORDS):
         stem = name.rpartition(".")[0]
         image = unmasked(stem)
         if image != stem:
             image_by_mask[name] = image
+    return image_by_mask
+
+
+def mixed_masks(names: Names) -> Misread | None:
+    """The evidence for masks next to their images: a.jpg and a_mask.png."""
+    image_by_mask = _images_of_masks(names)
     least = _MASKED * len(names)
     if not image_by_mask or len(image_by_mask) < least:
         return None

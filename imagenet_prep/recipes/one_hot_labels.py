@@ -36,6 +36,15 @@ def hot_labels(columns: Mapping[str, Sequence[Any]], lines: Sequence[int]) -> li
     Raises:
         LabelsFault: a column holds another value.
     """
+    labels = _hot_columns(columns, lines)
+    most_labels = max(map(len, labels), default=0)
+    if most_labels > 1:
+        return [names or None for names in labels]
+    return [names[0] if names else None for names in labels]
+
+
+def _hot_columns(columns: Mapping[str, Sequence[Any]], lines: Sequence[int]) -> list[list[str]]:
+    """The names of the columns that hold a 1, by row; raises LabelsFault for another value."""
     labels: list[list[str]] = [[] for _ in lines]
     for name, column in columns.items():
         for row, value in enumerate(column):
@@ -44,7 +53,4 @@ def hot_labels(columns: Mapping[str, Sequence[Any]], lines: Sequence[int]) -> li
                 labels[row].append(name)
             elif value is not None and text not in _OFF:
                 raise LabelsFault(lines[row], f"{name} is {value!r}: expected 0 or 1")
-    most_labels = max(map(len, labels), default=0)
-    if most_labels > 1:
-        return [names or None for names in labels]
-    return [names[0] if names else None for names in labels]
+    return labels

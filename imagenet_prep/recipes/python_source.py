@@ -72,7 +72,7 @@ def sealed_rows(
     if function is None:
         raise _no_module(file, source.value)
     if not is_allowed:
-        reason = "" if recorded is None or is_again else _difference(recorded, function)
+        reason = "" if is_again else _difference(recorded, function)
         raise _refuse_code(file, function, reason)
     _remove_superseded(records.layout, recorded)
     return _seal(function, records.layout)
@@ -110,6 +110,20 @@ def recorded_rows(records: SetRecords, *, is_whole: bool = False) -> Path | None
     return None
 
 
+def require_rows(file: RecipeFile, records: SetRecords) -> Path | None:
+    """The sealed file that the plan of a set names, for commands that run no code.
+
+    Raises:
+        UsageError: the source is a function, and none of its rows are there and intact.
+    """
+    recorded = recorded_rows(records)
+    source = file.recipe.source
+    if recorded is None and source is not None and source.kind == "python":
+        layout = records.layout
+        raise refuse_unsealed(file, layout.data_dir, layout.elsewhere())
+    return recorded
+
+
 def refuse_unsealed(
     file: RecipeFile, data_dir: object = "DATA_DIR", elsewhere: OptionValues = ()
 ) -> UsageError:
@@ -125,8 +139,12 @@ def refuse_unsealed(
     )
 
 
-def _difference(recorded: Path, function: Function) -> str:
-    """The difference of a function from the one whose rows are kept, as a clause."""
+def _difference(recorded: Path | None, function: Function) -> str:
+    """The difference of a function from the one whose rows are kept, as a clause; empty if none
+    are kept.
+    """
+    if recorded is None:
+        return ""
     kept_function = _head_of(recorded)["function"]
     if kept_function != function.name:
         return f": the rows that are kept are those of {kept_function}"
@@ -277,9 +295,9 @@ class _Sealing:
                 "hidden or .."
             )
             raise fault(place, f"{_FILE} is {shown_cell(name)}", expected)
-        if fault_of_name(name, Path()):
-            expected = "expected fewer than 8,192 characters, none of them a control character"
-            raise fault(place, f"{_FILE} is {name[:60]!a}", expected)
+        name_error = fault_of_name(name, Path())
+        if name_error:
+            raise fault(place, f"{_FILE} is {name[:60]!a}", name_error.detail)
         if name in self._names:
             earlier_row = self._names[name].rpartition(", ")[2]
             raise fault(place, f"{name!r} is in {earlier_row} already", "expected every image once")

@@ -157,7 +157,7 @@ def _parse_sizes(file: RecipeFile, values: dict[str, Any]) -> None:
 def _read_text(path: Path) -> str:
     content = read_plain(path, _MAX_BYTES)
     try:
-        return content.decode("utf-8-sig")
+        return content.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise UsageError(f"{path}, line {line}: not UTF-8", "expected a text") from error

@@ -53,7 +53,7 @@ class RecipeListing(Struct, frozen=True):
         if is_known_by_split or "images" in self.expected:
             return (), ReasonedLevel("complete", f"{sound} Their number is that of the recipe.")
         unknown = (
-            f'How many "{self.dataset}" should have is not known: '
+            f'How many images "{self.dataset}" should have is not known: '
             "its recipe has no `expected` number."
         )
         return (), ReasonedLevel("as listed", f"{sound} {unknown}")

@@ -55,10 +55,14 @@ def need_path(file: RecipeFile, key: Key, path: P, expected: str = "file") -> P:
     problem = fault_of_path(path, expected)
     if not problem:
         return path
+    hint = remedy_of_path(problem)
+    database = path / "data.mdb"
+    if expected == "file" and kind_of(database) == "file":
+        hint = f"name the file of the database: {database}"
     raise InputError(
         f"{file.place(key)}: {path} {problem}",
         f"expected the {expected} that the recipe names",
-        remedy_of_path(problem),
+        hint,
     )
 
 

@@ -233,7 +233,8 @@ class RecipeSet(CheckedDataset):
         if is_known:
             return ReasonedLevel("complete", f'the shards of "{self.name}" are whole and right.')
         unknown = (
-            f'How many "{self.name}" should have is not known: its recipe has no `expected` number.'
+            f'How many records "{self.name}" should have is not known: '
+            "its recipe has no `expected` number."
         )
         count = f"all {records:,} listed records are in."
         if records == 1:
@@ -291,7 +292,6 @@ class RecipeSet(CheckedDataset):
         """
         from imagenet_prep.recipes.growth import grow
         from imagenet_prep.recipes.loading import load, read
-        from imagenet_prep.recipes.python_source import recorded_rows, refuse_unsealed
 
         assert self.path is not None
         layout = records.layout
@@ -299,12 +299,7 @@ class RecipeSet(CheckedDataset):
         root = layout.raw or self.root
         set_name = layout.set_name or self.set_name
         set_records = records.at(replace(layout, set_name=set_name))
-        if splits:
-            sealed = recorded_rows(set_records)
-            if sealed is None and file.recipe.source and file.recipe.source.kind == "python":
-                raise refuse_unsealed(file, layout.data_dir, layout.elsewhere())
-        else:
-            sealed = self._sealed_rows(file, set_records, options)
+        sealed = self._sealed_rows(file, set_records, options, are_recorded=bool(splits))
         file = replace(file, sealed=sealed)
         dataset = load(
             file,
@@ -344,11 +339,15 @@ class RecipeSet(CheckedDataset):
         return entry
 
     def _sealed_rows(
-        self, file: RecipeFile, records: SetRecords, options: MakingOptions
+        self, file: RecipeFile, records: SetRecords, options: MakingOptions, *, are_recorded: bool
     ) -> Path | None:
-        """The rows of a Python source, made unless they are there; None for another source."""
-        from imagenet_prep.recipes.python_source import sealed_rows
+        """The rows of a Python source, made unless they are there, or must be; None for another
+        source.
+        """
+        from imagenet_prep.recipes.python_source import require_rows, sealed_rows
 
+        if are_recorded:
+            return require_rows(file, records)
         may_grow = file.recipe.grow and self.allow_python
         is_again = options.overwrite or may_grow
         return sealed_rows(file, records, is_again=is_again, is_allowed=self.allow_python)

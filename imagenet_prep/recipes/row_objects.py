@@ -40,6 +40,16 @@ def read_objects(value: Any, place: str) -> list[RowObject]:
             raise fault(place, problem, expected) from error
     if isinstance(value, list):
         value = _as_lists(value, place)
+    boxes, labels = _boxes_and_labels(value, place)
+    if len(boxes) != len(labels):
+        counts = number_of(len(boxes), "box", "boxes"), number_of(len(labels), "class", "classes")
+        problem = " and ".join(counts)
+        raise fault(place, problem, "expected one class for each box")
+    return [_object_of(box, label, place) for box, label in zip(boxes, labels, strict=True)]
+
+
+def _boxes_and_labels(value: Any, place: str) -> tuple[list[Any], list[Any]]:
+    """The lists of boxes and of classes; raises InputError if they are no lists, or not there."""
     expected = "expected {bbox: [[x, y, width, height], ...], categories: [...]}"
     if not isinstance(value, dict):
         raise fault(place, f"objects is {shown_cell(value)}", expected)
@@ -51,11 +61,7 @@ def read_objects(value: Any, place: str) -> list[RowObject]:
     for key, values in (("bbox", boxes), ("categories", labels)):
         if not isinstance(values, list):
             raise fault(place, f"objects: {key} is {shown_cell(values)}", expected)
-    if len(boxes) != len(labels):
-        counts = number_of(len(boxes), "box", "boxes"), number_of(len(labels), "class", "classes")
-        problem = " and ".join(counts)
-        raise fault(place, problem, "expected one class for each box")
-    return [_object_of(box, label, place) for box, label in zip(boxes, labels, strict=True)]
+    return boxes, labels
 
 
 def _value_at(names: Sequence[str], mapping: Mapping[str, Any]) -> Any:

@@ -271,7 +271,9 @@ def _box_class_column(columns: Mapping[str, Any], place: str) -> str | None:
         raise fault(place, problem, expected)
     box_class = first_of(BOX_CLASSES, columns)
     if box_class is None:
-        expected = "expected a column class with the class of each box"
+        expected = "expected a column class or category with the class of each box"
+        if "label" in columns:
+            expected += "; label is the class of an image"
         raise fault(place, "boxes without a class", expected)
     return box_class
 

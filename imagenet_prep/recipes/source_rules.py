@@ -37,15 +37,20 @@ def check_source(file: RecipeFile) -> None:
         problem = f"two sources, {classic_keys[0]} is the other"
         raise file.fault(("source",), problem, "expected one of them")
     source_key = only_key(file, ("source",), source, [*source_kinds(), "imagenet"])
+    _refuse_unused_options(file, source_key)
+    places = getattr(source, source_key)
+    _refuse_no_places(file, ("source", source_key), places)
+    if isinstance(places, dict):
+        check_split_names(file, ("source", source_key), places)
+
+
+def _refuse_unused_options(file: RecipeFile, source_key: str) -> None:
+    """Refuse options that the source does not read."""
     for option in OPTIONS:
         users = kinds_with_option(option)
         if option in file.value["source"] and source_key not in users:
             expected = f"expected it with {either(users)}"
             raise file.fault(("source", option), f"{source_key} has no use for it", expected)
-    places = getattr(source, source_key)
-    _refuse_no_places(file, ("source", source_key), places)
-    if isinstance(places, dict):
-        check_split_names(file, ("source", source_key), places)
 
 
 def _refuse_no_places(file: RecipeFile, key: Key, places: object) -> None:

@@ -66,8 +66,11 @@ def lay_out(
     todo: Sequence[ShardPlan],
     layout: Layout,
     options: MakingOptions,
+    *,
+    remedy: str = "",
 ) -> list[Work]:
-    """The work of each split, and how its source is best read.
+    """The work of each split, and how its source is best read. ``remedy`` is that for shards in an
+    object store whose source is read in order; "": that of convert.
 
     Raises:
         UsageError: the source can't be read in the requested order, or needs files next to shards
@@ -85,7 +88,7 @@ def lay_out(
             raise UsageError(
                 f"{split.source} is read in one pass, which writes local files first",
                 f"expected a local folder for the shards, not {layout.output_dir}",
-                hint,
+                remedy or hint,
             )
         works.append(Work(split, plans, size, in_order))
     return works

@@ -52,7 +52,7 @@ class ArrowImages(Container, frozen=True):
             if data is None or data.size != row.length:
                 got = "no bytes" if data is None else f"{data.size:,}"
                 raise InputError(
-                    f"{path} changed while it was being read",
+                    f"{path} has changed since it was first looked at",
                     f"expected {row.length:,} bytes in row {row.offset:,}, got {got}",
                     "run the same command again once nothing writes to it",
                 )

@@ -265,7 +265,7 @@ class _Rows:
 
     def _changed(self, row: Row, got: str) -> InputError:
         return InputError(
-            f"{self._path} changed while it was being read",
+            f"{self._path} has changed since it was first looked at",
             f"expected {row.length:,} bytes in row {row.offset:,}, got {got}",
             "run the same command again once nothing writes to it",
         )

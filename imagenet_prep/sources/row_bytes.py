@@ -162,7 +162,7 @@ def refuse_changed(path: AnyPath, is_the_same: bool) -> None:
     """Raise InputError unless a file is the listed one."""
     if not is_the_same:
         raise InputError(
-            f"{path} changed while it was being read",
+            f"{path} has changed since it was first looked at",
             "it was replaced or written to",
             "run the same command again once nothing writes to it",
         )

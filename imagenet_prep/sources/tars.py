@@ -224,6 +224,11 @@ def _list_inner(tars: Sequence[_Tar]) -> list[_Listed]:
     return list(map(_list_tar, tars))
 
 
+def _is_hidden(name: str) -> bool:
+    """Whether the file or one of its folders starts with a dot."""
+    return any(part.startswith(".") for part in name.split("/"))
+
+
 def _list_tar(tar: _Tar) -> _Listed:
     is_zipped = is_zip(file_name(tar.archive))
     files = CatalogBuilder(Zip(tar.archive) if is_zipped else Archive(tar.archive))
@@ -237,7 +242,7 @@ def _list_tar(tar: _Tar) -> _Listed:
             if is_system_file(raw):
                 skipped.add(SYSTEM_FILES, path)
                 continue
-            if any(part.startswith(".") for part in name.split("/")):
+            if _is_hidden(name):
                 skipped.add(HIDDEN_FILES, path)
                 continue
             if fault := fault_of_name(path, tar.archive):

@@ -11,7 +11,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.escaping import command_line
 from imagenet_prep.fetch import BASE_URL
 from imagenet_prep.fetch.access import SignIn, open_session
 from imagenet_prep.fetch.patience import Pace
@@ -27,6 +26,7 @@ from imagenet_prep.ilsvrc2012.class_parts import WHOLE, Part
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES, OfficialArchive
 from imagenet_prep.ilsvrc2012.official_tars import class_tars_in
 from imagenet_prep.model import Progress, Silent
+from imagenet_prep.storage.durable import move_away
 from imagenet_prep.storage.files import IN_WORDS, kind_of
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
@@ -342,8 +342,7 @@ def _is_there(target: Target) -> bool:
     folder = target.path.parent
     if not folder.is_dir() and (folder.exists() or folder.is_symlink()):
         kind = IN_WORDS[kind_of(folder)]
-        move = command_line(["mv", "--", str(folder), f"{folder}.moved"])
-        hint = Hint("run ", move, f", {AGAIN}")
+        hint = Hint("run ", move_away(folder), f", {AGAIN}")
         raise InputError(f"{folder} is {kind}", "expected a folder", hint)
     is_there = target.is_there()
     if is_there and not target.digests:

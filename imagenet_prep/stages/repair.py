@@ -33,6 +33,8 @@ from imagenet_prep.storage.space import Need, refuse_lack
 from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.framing import OVERHEAD, FramingError, Index
 
+_REMEDY_STORE = "copy the set to a local folder, repair it there, and copy the repaired shards back"
+
 OF_RECORDS = frozenset(
     {
         ProblemKind.BAD_EXAMPLE,
@@ -237,7 +239,7 @@ class _Repair(Struct, frozen=True):
         to_make = set(names)
         plans = itertools.chain.from_iterable(split.plans for split in planned)
         todo = [plan for plan in plans if plan_name(plan) in to_make]
-        works = lay_out(planned, todo, self.layout, options)
+        works = lay_out(planned, todo, self.layout, options, remedy=_REMEDY_STORE)
         self._check_room(todo, works)
         with unfinished(self.layout, _plan_key(self.layout)) as layout:
             tasks = prepare_tasks(works, layout, options, progress, expected=self.manifest.shards)

@@ -200,7 +200,7 @@ class _SetCheck(Struct, frozen=True):
         state = self.inventory.state
         reasons = {
             "part": "ranks made these shards, which are not merged.",
-            "unfinished": f"{self._done} done, without a manifest.",
+            "unfinished": f"{self._done} done, without a usable manifest.",
             "replacing": "shards of an older set are not removed yet.",
         }
         return state.kind, reasons.get(state.kind, "")

@@ -171,8 +171,13 @@ class SetState(Struct, frozen=True, dict=True):
             return self.damage.remedy
         if self.kind != "contradictory":
             return RESUME
+        return self._remedy()
+
+    def _remedy(self) -> str:
+        """The command for files that contradict each other, or what to do."""
         if self.manifest is None:
             return _MOVE_STRAYS if self.strays else RESUME
+        layout = self.layout
         if self.missing and not self.strays:
             repair = command("repair", layout.data_dir, layout.elsewhere())
             return Hint("make them again: ", repair)

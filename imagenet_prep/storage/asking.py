@@ -154,6 +154,13 @@ def asking(url: str, right: Right) -> Iterator[None]:
         raise failure(url, error, right) from None
 
 
+def _is_without_bucket(code: str, right: Right, *, is_missing: bool) -> bool:
+    """Whether the bucket is missing: one that is there can take any object."""
+    if code in _NO_BUCKET:
+        return True
+    return is_missing and right == "write" and code != "NoSuchUpload"
+
+
 def failure(url: str, error: Exception, right: Right = "read") -> Exception:
     """The error for obstore's exception about an object,
     with only the status and code of its message.
@@ -161,7 +168,7 @@ def failure(url: str, error: Exception, right: Right = "read") -> Exception:
     message = str(error)
     status, code = _status_in(message), _code_in(message)
     is_missing = isinstance(error, FileNotFoundError) or status == 404
-    if code in _NO_BUCKET or (is_missing and right == "write" and code != "NoSuchUpload"):
+    if _is_without_bucket(code, right, is_missing=is_missing):
         return _no_bucket(url, _answer_text(status, code))
     if is_missing:
         return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url)

@@ -51,12 +51,15 @@ def read_profile() -> dict[str, Any]:
         session = botocore.session.Session()
         settings, credentials = session.get_scoped_config(), session.get_credentials()
     except botocore.exceptions.BotoCoreError as error:
-        files = [os.environ.get(name) or usual for name, usual in _FILES.items()]
-        hint = f"check {'AWS_PROFILE, ' if profile else ''}{' and '.join(files)}"
-        raise AccessError(
-            f"the profile {profile or 'default'} can't be used", str(error), hint
-        ) from error
+        raise _unusable_profile(profile, error) from error
     return _client_arguments(settings, credentials)
+
+
+def _unusable_profile(profile: str, error: Exception) -> AccessError:
+    """The error for a profile that botocore can't use; "" is the default one."""
+    files = [os.environ.get(name) or usual for name, usual in _FILES.items()]
+    hint = f"check {'AWS_PROFILE, ' if profile else ''}{' and '.join(files)}"
+    return AccessError(f"the profile {profile or 'default'} can't be used", str(error), hint)
 
 
 def _client_arguments(settings: dict[str, Any], credentials: Any) -> dict[str, Any]:

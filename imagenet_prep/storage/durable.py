@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from imagenet_prep.errors import WriteError
-from imagenet_prep.escaping import command_line
+from imagenet_prep.escaping import CommandLine, command_line
 from imagenet_prep.hints import Hint
 from imagenet_prep.storage.refusals import writing
 
@@ -85,10 +85,20 @@ def _refuse_link_or_file(folder: Path) -> None:
     """Raise WriteError if a folder can't be made because a broken link or a file has its name."""
     if folder.is_dir() or not (folder.exists() or folder.is_symlink()):
         return
-    kind = "a file" if folder.exists() else "a broken link"
-    move = command_line(["mv", "--", str(folder), f"{folder}.moved"])
-    hint = Hint("correct the path, or move it away: ", move)
+    kind = "a broken link"
+    if folder.exists():
+        kind = "a file" if folder.is_file() else "neither a file nor a folder"
+    hint = Hint("correct the path, or move it away: ", move_away(folder))
     raise WriteError(f"{folder} is {kind}", "expected a folder, or a new path", hint)
+
+
+def move_away(path: object) -> CommandLine:
+    """The command that gives a path a name that nothing has: ``path.moved``, ``path.moved-2``."""
+    new_name, number = f"{path}.moved", 1
+    while os.path.lexists(new_name):
+        number += 1
+        new_name = f"{path}.moved-{number}"
+    return command_line(["mv", "--", str(path), new_name])
 
 
 def sync_file_system(folder: Path) -> None:

@@ -65,7 +65,7 @@ _INPUT = {
     errno.ELOOP: f"a link points back to itself: remove it {AGAIN}",
     errno.ENAMETOOLONG: "use a shorter name for the file, or a folder with a shorter path",
     errno.ENOTDIR: (
-        f"expected a folder, found a file: correct the path, or move the file away, {AGAIN}"
+        f"expected a folder, found something else: correct the path, or move that away, {AGAIN}"
     ),
     errno.EISDIR: (
         f"expected a file, found a folder: correct the path, or move the folder away, {AGAIN}"

@@ -277,8 +277,8 @@ class RangedView:
 def changed(path: object, offset: int, length: int, got: int) -> InputError:
     """The error for bytes of a file that no longer exist."""
     return InputError(
-        f"{path} changed while it was being read",
-        f"expected {length} bytes at offset {offset}, got {got}",
+        f"{path} has changed since it was first looked at",
+        f"expected {length:,} bytes at offset {offset:,}, got {got:,}",
         "run the same command again once nothing writes to it",
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -339,20 +339,28 @@ def _boxes(features: Mapping[str, Feature]) -> tuple[tuple[Box, ...], tuple[int,
         counts.append(len(labels))
     has_some_edges = len(edges) not in (0, len(inception.EDGES))
     if has_some_edges:
-        missing = [
-            edge
-            for edge, feature in zip(inception.EDGES, edge_features, strict=True)
-            if feature is None
-        ]
-        raise BoxesError("image/object/bbox", f"lacks {', '.join(missing)}")
+        raise _missing_edges(edge_features)
     if len(set(counts)) > 1:
-        lists = ", ".join(inception.EDGES)
-        if label_feature is not None:
-            lists += ", label"
-        raise BoxesError("image/object/bbox", f"lists {lists} differ in length: {counts}")
+        raise _unequal_counts(counts)
     if not edges:
         return (), labels
     return tuple(map(Box, *edges)), labels
+
+
+def _missing_edges(features: Sequence[FloatList | None]) -> BoxesError:
+    """The error for boxes without some of their edges, from the feature of each."""
+    missing = [
+        edge for edge, feature in zip(inception.EDGES, features, strict=True) if feature is None
+    ]
+    return BoxesError("image/object/bbox", f"lacks {', '.join(missing)}")
+
+
+def _unequal_counts(counts: Sequence[int]) -> BoxesError:
+    """The error for edges and labels of several lengths; without labels if these have none."""
+    lists = ", ".join(inception.EDGES)
+    if len(counts) > len(inception.EDGES):
+        lists += ", label"
+    return BoxesError("image/object/bbox", f"lists {lists} differ in length: {counts}")
 
 
 def _get(features: Mapping[str, Feature], name: str, kind: type[F]) -> F | None:

@@ -163,8 +163,8 @@ class EpochSampler(DistributedSampler[int]):
         batches_given = whole("the state: given ", state.get("given"), 0)
         world = whole("the state: world ", state.get("world"), 1)
         batch_size = whole("the state: batch_size ", state.get("batch_size"), 1)
-        earlier_parts = [(part[0], part[1]) for part in state.get("before", [])]
-        batches_ahead = [whole("the state: ahead ", batch, 0) for batch in state.get("ahead", [])]
+        earlier_parts = [_earlier_part(part) for part in _list_in(state, "before")]
+        batches_ahead = [whole("the state: ahead ", batch, 0) for batch in _list_in(state, "ahead")]
         place = EpochPlace(
             epoch=epoch,
             given=batches_given,
@@ -339,3 +339,23 @@ class EpochSampler(DistributedSampler[int]):
         if isinstance(records, RecordSequence):
             starts = records.starts
         return epoch_order(starts, seed=self.seed, epoch=epoch, window=settings.window)
+
+
+# saved states -------------------------------------------------------------------------------------
+
+
+def _list_in(state: Mapping[str, Any], name: str) -> list[Any]:
+    """A list of a saved state; raises UsageError for anything else."""
+    values = state.get(name, [])
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise UsageError(f"the state: {name} {shown(values)}", "expected a list")
+    return [*values]
+
+
+def _earlier_part(part: object) -> tuple[int, int]:
+    """A number of ranks, and the records that each was given; raises UsageError for no pair."""
+    if isinstance(part, str) or not isinstance(part, Sequence) or len(part) != 2:
+        expected = "expected pairs: a number of ranks, and the records that each was given"
+        raise UsageError(f"the state: before {shown(part)}", expected)
+    ranks, records = part
+    return whole("the state: before ", ranks, 1), whole("the state: before ", records, 0)

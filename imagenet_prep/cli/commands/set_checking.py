@@ -32,7 +32,6 @@ from imagenet_prep.storage.location import AnyPath
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.verdict import Depth
-    from imagenet_prep.model import Progress
     from imagenet_prep.pipeline import RepairRun
 
 
@@ -59,9 +58,8 @@ def verify(data_dir: Path | None, quiet: bool, **params: Any) -> CommandOutcome:
     imagenet-prep verify --raw /data/kaggle
     imagenet-prep verify --config flowers.yaml
     """
-    progress = make_progress(quiet)
     if params["raw"] or params["config"]:
-        return _verify_raw(data_dir, params, progress)
+        return _verify_raw(data_dir, params, quiet)
     if data_dir is None:
         raise UsageError(
             "verify without a folder",
@@ -77,6 +75,7 @@ def verify(data_dir: Path | None, quiet: bool, **params: Any) -> CommandOutcome:
         raise UsageError(
             f"--rank with the file {data_dir}", "expected --rank with a folder of shards"
         )
+    progress = make_progress(quiet)
     share = note_share(params["share"], progress)
     if isinstance(place, Layout):
         check = functools.partial(
@@ -89,13 +88,12 @@ def verify(data_dir: Path | None, quiet: bool, **params: Any) -> CommandOutcome:
         )
     else:
         check = functools.partial(verify_file, depth=depth)
-    work = SetWork(check, print_verdict, Verdict.as_dict, status_of)
+    show = functools.partial(print_verdict, quiet=quiet)
+    work = SetWork(check, show, Verdict.as_dict, status_of)
     return each_set(place, work)
 
 
-def _verify_raw(
-    data_dir: Path | None, params: Mapping[str, Any], progress: Progress
-) -> CommandOutcome:
+def _verify_raw(data_dir: Path | None, params: Mapping[str, Any], quiet: bool) -> CommandOutcome:
     """Check a copy of images: of ILSVRC2012, or of a recipe."""
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions
     from imagenet_prep.registry import ILSVRC2012, read_dataset
@@ -119,9 +117,9 @@ def _verify_raw(
         dataset=dataset,
         options=options,
         depth=params["depth"],
-        progress=progress,
+        progress=make_progress(quiet),
     )
-    print_raw_verdict(verdict)
+    print_raw_verdict(verdict, quiet=quiet)
     status = PROBLEMS_FOUND if verdict.problems else 0
     return CommandOutcome(verdict.as_dict(), status)
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 Row = tuple[str, ...]
 
 
-def print_verdict(verdict: Verdict) -> None:
-    """Print a table of splits, notes, every finding, the verdict in one line,
+def print_verdict(verdict: Verdict, *, quiet: bool = False) -> None:
+    """Print a table of splits, notes unless quiet, every finding, the verdict in one line,
     and what was left out or changed.
     """
     rows: list[Row] = [("split", "shards", "images", "of", "classes", "boxes", "size")]
@@ -36,10 +36,16 @@ def print_verdict(verdict: Verdict) -> None:
     print_table(rows, left=1)
     if verdict.depth != "quick":
         _print_nature(verdict)
-    for note in verdict.notes:
-        tell(Hint("note: ", note))
+    _print_notes(verdict, quiet)
     print_problems(verdict.shown_problems)
     print_conclusion(verdict)
+
+
+def _print_notes(verdict: Verdict | RawVerdict, quiet: bool) -> None:
+    if quiet:
+        return
+    for note in verdict.notes:
+        tell(Hint("note: ", note))
 
 
 def _number_text(number: int | None) -> str:
@@ -69,11 +75,11 @@ def _print_nature(verdict: Verdict) -> None:
 def print_final_verdict(verdict: Verdict, status: int, quiet: bool) -> None:
     """Print the verdict after other work; if quiet, only if the exit status is not 0."""
     if status or not quiet:
-        print_verdict(verdict)
+        print_verdict(verdict, quiet=quiet)
 
 
-def print_raw_verdict(verdict: RawVerdict) -> None:
-    """Print a table of splits, notes, the first problems of each kind,
+def print_raw_verdict(verdict: RawVerdict, *, quiet: bool = False) -> None:
+    """Print a table of splits, notes unless quiet, the first problems of each kind,
     the verdict in one line, and counts.
     """
     rows: list[Row] = [("split", "in", "images", "of", "classes", "boxes", "size")]
@@ -84,8 +90,7 @@ def print_raw_verdict(verdict: RawVerdict) -> None:
         rows.append((total.split, total.place, *map(_number_text, numbers), size))
     if verdict.totals:
         print_table(rows, left=2)
-    for note in verdict.notes:
-        tell(Hint("note: ", note))
+    _print_notes(verdict, quiet)
     for problem in verdict.shown_problems:
         # a file that is no entry is in the detail
         subject = f"{problem.subject}: " if problem.subject else ""

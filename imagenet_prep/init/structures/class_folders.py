@@ -184,6 +184,11 @@ def _lists(
     if len(ways_to_divide) < 2:
         return [], no_lists, []
     rival_lists = frozenset(name for lists in ways_to_divide for name in lists.files.values())
+    return [_question_of_lists(inspection, ways_to_divide)], rival_lists, []
+
+
+def _question_of_lists(inspection: Inspection, ways_to_divide: Sequence[SplitLists]) -> InputError:
+    """The question between several ways to split images, with the command for each."""
     commands: list[str] = []
     for lists in ways_to_divide[:_MOST_QUESTIONS]:
         commands.append(inspection.command(splits=lists.files))
@@ -191,8 +196,7 @@ def _lists(
     first_files = [listed(lists.files.values()) for lists in ways_to_divide[:_MOST_QUESTIONS]]
     problem = f"{inspection.folder}: {count}: {'; '.join(first_files)}"
     hint = Hint("take one: ", join_hints("; or ", commands))
-    question = InputError(problem, "expected one list for each split", hint)
-    return [question], rival_lists, []
+    return InputError(problem, "expected one list for each split", hint)
 
 
 # what would be lost or misread --------------------------------------------------------------------

@@ -417,12 +417,16 @@ def _question(inspection: Inspection, masks: _Masks, others: Sequence[_Masks]) -
     are_mixed = len(set(folders)) < len(folders)
     if are_mixed and not all(choice.suffixes.mask for choice in choices):
         return [InputError(problem, expected, "keep one of them, and move the others away")]
+    return [InputError(problem, expected, _moving_hint(inspection, choices, are_mixed=are_mixed))]
+
+
+def _moving_hint(inspection: Inspection, choices: Sequence[_Masks], *, are_mixed: bool) -> Hint:
+    """The commands of which each leaves one choice of masks in its place."""
     commands: list[str] = []
     for kept in choices:
         set_aside = [choice for choice in choices if choice is not kept]
         commands.append(_moving_command(inspection, set_aside, are_mixed=are_mixed))
-    hint = Hint("set the others aside: ", join_hints("; or ", commands))
-    return [InputError(problem, expected, hint)]
+    return Hint("set the others aside: ", join_hints("; or ", commands))
 
 
 def _moving_command(

@@ -162,7 +162,7 @@ def _faults_of_splits(
         f"{inspection.folder}: folders in tars are called as splits are, not as classes: "
         f"{listed(called_splits)}"
     )
-    return [InputError(problem, "expected a folder a class", _unpacking_tars(inspection))]
+    return [InputError(problem, "expected one folder per class", _unpacking_tars(inspection))]
 
 
 def _unpacking_tars(inspection: Inspection) -> str:

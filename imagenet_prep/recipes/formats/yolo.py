@@ -211,6 +211,7 @@ def _find_names(folder: AnnotatedFolder) -> str:
     yamls = [name for name in file_names if name.endswith(_YAML)]
     yamls.sort(key=lambda name: not name.endswith("data.yaml"))
     lists = [name for name in file_names if name.endswith(_NAMES)]
+    lists = [name for name in lists if read_text(folder.path / name).strip()]  # some are empty
     # also next to a YAML file: a list that can't be read is an error in any case
     classes = {name: read_box_names(folder.path / name).order for name in lists}
     if yamls:

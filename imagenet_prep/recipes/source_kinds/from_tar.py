@@ -20,7 +20,7 @@ def _list_inputs(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inpu
     archives, base = find_archives(file, key, source_texts(file, key), root, engine)
     skipped = Skipped()
     listing = list_tars(archives, engine, folder_each=source.tar_folders, skipped=skipped)
-    notes = [f"skipped in tars: {skipped.text}"] if skipped.entries else []
+    notes = [f"skipped in archives: {skipped.text}"] if skipped.entries else []
     origin = archives[0] if len(archives) == 1 else base
     return Inputs(listing, Remarks(), root, origin, has_folders=True, notes=notes)
 

@@ -49,7 +49,7 @@ def _read_samples(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
     label = usual_label(columns)
     passed, lost = _unread_notes(unread_counts, has_label=label is not None)
     if skipped.entries:
-        passed.insert(0, f"skipped in tars: {skipped.text}")
+        passed.insert(0, f"skipped in archives: {skipped.text}")
     for name in _drop_nested(columns):
         passed.append(f"{name}: not read, it holds more than texts and numbers")
     names = [listing.names[row] for row in rows]
@@ -102,7 +102,7 @@ def _values_of_key(
                 raise InputError(
                     f"{listing.container(row).path}: {what}",
                     "expected one",
-                    "correct it in its tar",
+                    "correct it in its archive",
                 )
         sample |= member_values
     return sample
@@ -111,7 +111,7 @@ def _values_of_key(
 def _member_value(data: bytes, ending: str, name: str) -> Any:
     """The value of a .cls, a .txt or a .json."""
     try:
-        text = data.decode("utf-8-sig").strip()
+        text = data.decode().removeprefix("\ufeff").strip()
         if ending == "json":
             value = json.loads(text)
             if "\\u" in text:  # half a character may be written so
@@ -126,7 +126,7 @@ def _member_value(data: bytes, ending: str, name: str) -> Any:
             reason = HALF_PAIR_REASON
         elif isinstance(error, RecursionError):
             reason = json_reason(error)
-        raise InputError(f"{name} can't be read", reason, "correct it in its tar") from error
+        raise InputError(f"{name} can't be read", reason, "correct it in its archive") from error
 
 
 def _unread_notes(counts: Mapping[str, int], *, has_label: bool) -> tuple[list[str], list[str]]:
