@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
-from imagenet_prep.hints import join_hints
+from imagenet_prep.hints import Hint, join_hints
 
 _SHOWN = 20
 
@@ -104,17 +104,29 @@ class DamagedRecordError(InputError):
 
 
 def all_of(obstacles: Sequence[InputError]) -> InputError:
-    """Combine several obstacles into one error that names each, so that one run shows them all."""
+    """Combine several obstacles into one error that names each, so that one run shows them all.
+
+    They are numbered if their hints differ, and each hint has the numbers of its obstacles.
+    """
     if len(obstacles) == 1:
         return obstacles[0]
     shown = obstacles[:_SHOWN]
     texts = [obstacle.what for obstacle in shown]
+    numbers_by_hint: dict[str, list[str]] = {}
+    for number, obstacle in enumerate(shown, 1):
+        if obstacle.hint:
+            numbers_by_hint.setdefault(obstacle.hint, []).append(f"({number})")
+    hints = [*numbers_by_hint]
+    lead = "then: "
+    if len(hints) > 1:
+        lead = ""
+        texts = [f"({number}) {text}" for number, text in enumerate(texts, 1)]
+        hints = [Hint(f"{', '.join(numbers)} ", hint) for hint, numbers in numbers_by_hint.items()]
     if len(obstacles) > _SHOWN:
         texts.append(f"and {len(obstacles) - _SHOWN:,} more")
-    hints = dict.fromkeys(obstacle.hint for obstacle in shown if obstacle.hint)
     error = InputError(
         f"{len(obstacles):,} obstacles: {texts[0]}",
-        f"then: {'; '.join(texts[1:])}",
+        f"{lead}{'; '.join(texts[1:])}",
         join_hints("; ", hints),
     )
     choices = dict.fromkeys(choice for obstacle in obstacles for choice in obstacle.choices)

@@ -774,7 +774,8 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     ),
     "Label Studio: turned": (
         {"p.json": json.dumps([_with_results(image_rotation=90)])},
-        "p.json: [0] (id 7): the image was turned in Label Studio",
+        "p.json: [0] (id 7): the image was turned in Label Studio; "
+        "expected regions that were drawn on the image without rotation",
     ),
     **{
         f"Label Studio: labels {labels}": (

@@ -221,7 +221,7 @@ RECIPES = {
     "array of images": (
         FOLDERS + "array: x\nresize: 8\n",
         "line 3: resize: `array` says that the files are arrays",
-        "or no such key",
+        "resize works with images only\nleave resize out",
     ),
     "a split without a value": (
         FILES + "labels: {file: splits.csv, split: part}\nsplits: {test: {folder: x}}\n",
@@ -249,7 +249,11 @@ RECIPES = {
         "empty.txt: no class is named",
         "at least one",
     ),
-    "images of arrays": (FILES + "resize: 8\n", "line 2: resize: the files are arrays", ""),
+    "images of arrays": (
+        FILES + "resize: 8\n",
+        "line 2: resize: the files are arrays",
+        "resize works with images only\nleave resize out, or name image files",
+    ),
     "split of shards": (
         FOLDERS + "shards:\n  test: 2\n",
         "line 3: shards.test: there is no split test",
@@ -537,6 +541,27 @@ INPUTS = {
         "half.txt, line 2: the label 0.5 is not a whole number, so it is no class",
         "labels: {file: ..., label: false}",
     ),
+    "a table of images with fractions": (
+        "source: {table: fractions.csv}\n",
+        "fractions.csv, line 3: the label 0.5 is not a whole number, so it is no class",
+        "write source: {..., label: false}",
+    ),
+    "a table of images with two signs": (
+        "source: {table: signs.csv}\n",
+        "signs.csv, line 3: the labels are -1 and 1",
+        "write classes as 0 and 1, or by their names\n",
+    ),
+    "a mask of two images": (
+        "source: {files: 'pair/*'}\nmask: {folder: pair-masks}\n",
+        "the mask pair-masks/0.png fits pair/0.bmp and pair/0.png",
+        "expected one image for each mask",
+        "give each image its own mask, or move one image away",
+    ),
+    "labels of values for names": (
+        FILES + "labels: ones.csv\n",
+        "ones.csv, line 1: columns 2 and 3 have the same name, '1'",
+        "a file without a header needs labels: {file: ..., header: false}",
+    ),
     "a class that is not listed": (
         FOLDERS + "classes: [daisy]\n",
         "rose/0.png is in rose",
@@ -616,6 +641,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save(tmp_path / "jpegs/daisy/0.jpg", picture("x.jpg"))
     for ending in ("png", "bmp"):
         save(tmp_path / f"twins/daisy/0.{ending}", picture("x.png"))
+        save(tmp_path / f"pair/0.{ending}", picture("x.png"))
+    save(tmp_path / "pair-masks/0.png", picture("x.png"))
     save(tmp_path / "wide.csv", codecs.BOM_UTF16_LE + "path\n".encode("utf-16-le") + b"\x00\xd8x")
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/odd/rose/\xff.png")).write_bytes(b"")
     texts = {
@@ -643,6 +670,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "doubled.txt": "0.npy:1\n0.npy:2\n",
         "bad.jsonl": '{"path": "0.npy"}\n{"path": \n',
         "half.txt": "0.npy:1\n1.npy:0.5\n",
+        "fractions.csv": "file_name,label\nflowers/rose/0.png,1\nflowers/daisy/0.png,0.5\n",
+        "signs.csv": "file_name,label\nflowers/rose/0.png,1\nflowers/daisy/0.png,-1\n",
+        "ones.csv": "0.npy,1,1\n1.npy,2,2\n",
         "pair-a.txt": "arrays/0.npy\n",
         "splits.csv": "path,label,part\n0.npy,1,x\n1.npy,2,y\n",
         "roses.txt": "daisy\nrose\nrose\nrose\n",

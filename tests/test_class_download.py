@@ -251,6 +251,19 @@ def test_an_archive_that_changes_on_the_way_is_noticed(
     assert not layout.class_tars_dir(ARCHIVES["train"]).exists()
 
 
+def test_a_class_without_a_validator_is_not_called_different(
+    server: FaultServer, layout: Layout
+) -> None:
+    """The connection breaks, and nothing tells whether the archive has changed: no difference."""
+    start = _place(server, min(PART.labels))
+    no_validator = {"ETag": None, "Last-Modified": None}
+    server.faults = Faults(headers=no_validator, cut=600, when=lambda at: at == start)
+    with pytest.raises(NetworkError, match=f"^{TRAIN} from .* can't be resumed") as caught:
+        _download(server, layout, connections=1)
+    assert "differs" not in caught.value.what
+    assert "the server sends neither ETag nor date" in caught.value.detail
+
+
 def test_another_version_in_the_next_run_starts_over(
     server: FaultServer, layout: Layout, tars: dict[str, bytes], images: list[bytes]
 ) -> None:

@@ -163,8 +163,11 @@ def test_only_what_is_missing_is_made_again(tiny_data_dir: Path, harm: str) -> N
 
 def test_an_incomplete_imagenet_is_refused_with_its_gaps(tiny_data_dir: Path) -> None:
     """Without --allow-incomplete nothing is written;
-    the error counts what is missing and names classes.
+    the error counts what is missing, and names three classes at most. It names copies that
+    were not read in lines of their own.
     """
+    unread = tiny_data_dir / "raw-data/train/n01440764"
+    unread.mkdir(parents=True)
     with pytest.raises(IncompleteError) as caught:
         convert(
             Layout(tiny_data_dir), make_engine("processes", 2), PART.replace(allow_incomplete=False)
@@ -174,6 +177,10 @@ def test_an_incomplete_imagenet_is_refused_with_its_gaps(tiny_data_dir: Path) ->
     assert caught.value.hint.endswith("in Python: allow_incomplete=True)")
     assert "80 of 50,000 images" in message
     assert "990 classes without any" in message
+    assert "990 classes without any: " not in message
+    assert "raw-data/train was not read: to use it, move" in caught.value.choices[0]
+    assert "not read" not in caught.value.detail
+    assert len(caught.value.detail) < 240
     assert "--allow-incomplete" in message
     assert not list(tiny_data_dir.glob("*-of-*"))
 

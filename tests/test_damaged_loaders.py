@@ -315,7 +315,7 @@ def test_another_data_loader_gets_no_empty_batch(torch: Any, of_headers: Path) -
     with pytest.raises(InputError, match="1 damaged record and no other") as caught:
         quietly(lambda: list(other))
     assert caught.value.detail == (
-        "expected one sound record: another DataLoader can't leave out a batch"
+        "expected one sound record: only imagenet_prep's Loader can skip a batch"
     )
 
 

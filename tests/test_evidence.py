@@ -409,6 +409,18 @@ def test_a_question_names_the_command_that_answers_it(tmp_path: Path, name: str)
     check(layout.output_dir, made)
 
 
+def test_the_choice_of_a_start_counts_images(tmp_path: Path) -> None:
+    """The table has more lines than the folder has images: the choice counts images."""
+    lines = STRIPPED.replace("v1", "v0") + "s3://bucket/other/9.jpg,a\n"
+    lines += "".join(f"s3://bucket/v0/x{number}.jpg,a\n" for number in range(4))
+    Made(labelled("l.csv", lines)).save(tmp_path / "data")
+    refused = command_here("init", "data", cwd=tmp_path, status=4)
+    counts = "  6 of 6 images, if paths lose their start: imagenet-prep "
+    call = refused.stderr.partition(counts)[2].partition("\n")[0]
+    assert "--strip s3://bucket/v0/" in call, refused.stderr
+    command_here(*shlex.split(call), cwd=tmp_path)
+
+
 def test_names_are_suggested_and_taken(tmp_path: Path) -> None:
     """--names: a list of more names than classes is suggested;
     the command that says so names the classes.

@@ -128,8 +128,13 @@ def test_every_reader_sees_one_set(folder: Path, tmp_path: Path) -> None:
     ]
     with pytest.raises(UsageError, match="train has grown"):
         export(layout, "tfds", None, ENGINE)
-    with pytest.raises(UsageError, match="train has grown"):
+    with pytest.raises(UsageError, match=r"^source='raw' can't read train: it has grown"):
         imagenet_prep.open(folder / "out", "train", source="raw", config=folder / "r.yaml")
+    with pytest.raises(UsageError, match="needs the name of a split") as caught:
+        imagenet_prep.open(folder / "out", "", source="raw", config=folder / "r.yaml")
+    suggested = caught.value.hint.rpartition("split=")[2].strip("'")
+    assert "train," not in caught.value.detail
+    assert imagenet_prep.open(folder / "out", suggested, source="raw", config=folder / "r.yaml")
     for arguments in (["verify"], ["report"], ["status"]):
         assert command(*arguments, str(folder / "out")).returncode == 0
     assert command("show", str(folder / "out/train-grown2-00000-of-00002")).returncode == 0

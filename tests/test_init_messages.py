@@ -341,6 +341,15 @@ SAYINGS: dict[str, Saying] = {
         "",
         ("l.csv has the labels, and its column split may be the splits",),
     ),
+    "a table of a few images that have no other labels": Saying(
+        {**images(*(f"{n}.jpg" for n in range(20))), "l.csv": table(FLAT[:4], "file,kind", "a b")},
+        "--as unlabelled",
+        (
+            "names 4 of 20 images, 2 classes in kind; to use it, and only these 4 images: "
+            "imagenet-prep init",
+        ),
+        status=0,
+    ),
     "one-hot columns": Saying(
         _labelled(l_csv=table(FLAT, "file,a,b", "0 1", "1 0")),
         "",
@@ -541,11 +550,45 @@ def test_masks_in_one_folder_are_parted_by_their_suffix(folder: str, tmp_path: P
     Made(TWO_MASKS).save(tmp_path / "data")
     place = tmp_path if folder == "data" else tmp_path / "data"
     refused = command_here("init", folder, status=4, cwd=place)
-    assert "masks (_ins), masks (_seg) each have a mask of the same images" in refused.stderr
+    problem = "masks (suffix _ins), masks (suffix _seg) each have a mask of the same images"
+    assert problem in refused.stderr
     command = re.findall(r"mkdir .*", refused.stderr)[0].partition("; or")[0]
     subprocess.run(["bash", "-c", command], check=True, cwd=place)
     done = command_here("init", folder, "--output", "r.yaml", cwd=place)
     assert "masks has masks of 4 of 4 images" in done.stdout
+
+
+@pytest.mark.parametrize("folder", ["data", "data/raw-data"])
+def test_imagenet_itself_needs_no_recipe(folder: str, tmp_path: Path) -> None:
+    """A DATA_DIR of ImageNet, or its raw-data, is one error, whose command reads the archives."""
+    train = tar("n01440764_1.jpg")
+    files = {"ILSVRC2012_img_train.tar": train, **dict.fromkeys(("train/a/1.jpg", "train/b/2.jpg"))}
+    Made({f"raw-data/{name}": content for name, content in files.items()}).save(tmp_path / "data")
+    refused = command_here("init", folder, status=4, cwd=tmp_path)
+    assert f"error: {folder} has ImageNet's own archives: " in refused.stderr
+    assert "ILSVRC2012_img_train.tar" in refused.stderr
+    assert "obstacles" not in refused.stderr
+    assert "--as class-folders" in refused.stderr
+    assert "convert needs no recipe for ImageNet: imagenet-prep convert data\n" in refused.stderr
+
+
+def test_imagenet_elsewhere_is_converted_from_there(tmp_path: Path) -> None:
+    """The folder of the archives is named with --raw."""
+    files = {"ILSVRC2012_img_val.tar": tar("ILSVRC2012_val_00000001.jpg"), "a/1.jpg": None}
+    Made({**files, "b/2.jpg": None}).save(tmp_path / "data")
+    refused = command_here("init", "data", status=4, cwd=tmp_path)
+    call = refused.stderr.partition("needs no recipe for ImageNet: imagenet-prep ")[2]
+    call = call.partition("\n")[0]
+    assert call == "convert data-shards --raw data"
+
+
+def test_masks_without_a_suffix_are_told_from_those_with_one(tmp_path: Path) -> None:
+    """Masks that share a folder are named by what parts them."""
+    files = {name.replace("_seg", ""): content for name, content in TWO_MASKS.items()}
+    Made(files).save(tmp_path / "data")
+    refused = command_here("init", "data", status=4, cwd=tmp_path)
+    assert "masks (without a suffix)" in refused.stderr
+    assert "masks (suffix _ins)" in refused.stderr
 
 
 def test_two_folders_of_masks_here(tmp_path: Path) -> None:

@@ -596,7 +596,10 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ("file_name,split\nthere.jpg,.a\n", "the first a letter, a digit or _"),
         ("file_name,split\nthere.jpg,train\nother.jpg,\n", "t.csv, line 3: other.jpg has no split"),
         ("file_name,mask\nthere.jpg,m.png\n", "t.csv, line 2: the mask {}/m.png is not there"),
-        ("file_name,mask\nthere.jpg,there.jpg\n", "the mask there.jpg is not a PNG"),
+        (
+            "file_name,mask\nthere.jpg,there.jpg\n",
+            "the mask there.jpg is not a PNG expected a PNG whose pixels are class numbers",
+        ),
         ("file_name,mask\nthere.jpg,folder\n", "the mask {}/folder is not a file"),
         (
             "file_name,mask\nthere.jpg,m.png\nother.jpg,\n",

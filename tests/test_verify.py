@@ -338,7 +338,9 @@ def test_a_conversion_under_way(layout: Layout) -> None:
     assert missing.remedy.startswith(
         "run the same imagenet-prep convert again: it makes what is missing; "
     )
-    assert damaged.remedy == "remove it and run the same imagenet-prep convert again"
+    assert damaged.remedy == (
+        "remove each shard that verify names, and run the same imagenet-prep convert again"
+    )
 
 
 def test_a_quick_look_proves_little(layout: Layout) -> None:

@@ -126,11 +126,15 @@ def test_a_command_calls_the_program_as_it_was_called(monkeypatch: pytest.Monkey
 
 
 def test_hints_of_several_obstacles_are_kept() -> None:
-    """Each once."""
+    """Each once, with the numbers of its obstacles where hints differ."""
     hints = ("name it with --raw", "remove {raw}", "name it with --raw", "")
     error = all_of([InputError("what", hint=hint) for hint in hints])
-    assert error.hint == "name it with --raw; remove {raw}"
+    assert error.what == "4 obstacles: (1) what"
+    assert error.detail == "(2) what; (3) what; (4) what"
+    assert error.hint == "(1), (3) name it with --raw; (2) remove {raw}"
     assert all_of([InputError("a"), InputError("b")]).hint == ""
+    same = all_of([InputError("a", hint="mend it"), InputError("b", hint="mend it")])
+    assert same.lines == ["2 obstacles: a", "then: b", "mend it"]
 
 
 # wrapping -----------------------------------------------------------------------------------------

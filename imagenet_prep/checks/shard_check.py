@@ -35,7 +35,7 @@ REMEDY_TAKEN = (
 )
 """For images that were not decoded when their shard was made."""
 
-_REMOVE = "remove it and run the same "
+_REMOVE = "remove each shard that verify names, and run the same "
 
 _HASHED = 1 << 20
 

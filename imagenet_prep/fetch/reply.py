@@ -44,11 +44,13 @@ class RestartError(Exception):
     """The server can't resume the version we hold a part of, so that part is worthless.
 
     ``is_about_ranges``: the server does not serve parts correctly; every server understands one
-    plain request.
+    plain request. ``is_break``: the connection broke, and nothing tells whether the file is still
+    the same.
     """
 
     reason: str
     is_about_ranges: bool = False
+    is_break: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +273,12 @@ class RemoteFile(Struct, frozen=True):
                 f"expected an answer to a Range request{_in_brackets(restart.reason)}",
                 "name another server with --base-url; if you chose classes, you can also leave out "
                 "--classes",
+            )
+        if restart.is_break:
+            return NetworkError(
+                f"{name_of(self.url)} from {host_of(self.url)} can't be resumed",
+                restart.reason,
+                "run the same command again: complete files are kept",
             )
         return NetworkError(
             f"{name_of(self.url)} on {host_of(self.url)} differs between two of its parts",

@@ -299,7 +299,8 @@ class Connections:
             if self._stop.is_set():
                 return
             if self._obstacle and segment.position:
-                raise RestartError(f"{cut.reason}, and {self._obstacle}") from None
+                reason = f"{cut.reason}, and {self._obstacle}"
+                raise RestartError(reason, is_break=True) from None
             self._retry(connection, cut)
 
     def _retry(self, connection: _Connection, cut: CutError) -> None:

@@ -9,6 +9,8 @@ from imagenet_prep.ilsvrc2012.class_parts import WHOLE, Part
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.text import listed, number_of
 
+_NAMED = 3  # some names of more classes say little
+
 
 def expected_images(
     catalog: Catalog | None, split: str, part: Part, by_class: Mapping[str, int] = {}
@@ -87,10 +89,14 @@ def has_too_few(
 
 
 def _classes_text(quality: str, classes: Sequence[str]) -> str:
-    """Describe classes, as "; 2 classes without any: n01440764, n01443537"; "" for none."""
+    """Describe classes, as "; 2 classes without any: n01440764, n01443537"; "" for none.
+
+    Of many classes, only their number is given.
+    """
     if not classes:
         return ""
-    return f"; {number_of(len(classes), 'class', 'classes')} {quality}: {listed(classes)}"
+    text = f"; {number_of(len(classes), 'class', 'classes')} {quality}"
+    return text if len(classes) > _NAMED else f"{text}: {listed(classes)}"
 
 
 def _absent_classes(counts: Mapping[int, int], part: Part) -> list[str]:

@@ -208,13 +208,15 @@ def _check_complete(
         if split in sources:
             unread += other_copies(layout, sources[split])
     if missing and not options.allow_incomplete:
-        raise _other_number([*missing, *unread], options.part, short=is_short, surplus=has_surplus)
+        error = _other_number(missing, options.part, short=is_short, surplus=has_surplus)
+        error.choices = unread
+        raise error
     return [*parts, *unread]
 
 
 def _part_of(catalog: Catalog | None, split: str, part: Part, by_class: Mapping[str, int]) -> str:
     """Describe how much of a split is present;
-    without permission, convert lists the incomplete classes.
+    without permission, convert counts the incomplete classes.
     """
     counts = catalog.count_by_label() if catalog else {}
     expected = expected_images(catalog, split, part, by_class)

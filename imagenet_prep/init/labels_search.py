@@ -288,11 +288,13 @@ def _unmatched(sought: Sought, path: Path, table: LabelTable, rows: Sequence[int
 def _stripping_choice(sought: Sought, table: LabelTable, prefix: str) -> str:
     """The line with the command that takes a prefix off all paths."""
     total = len(sought.items)
-    count = sum(path.startswith(prefix) for path in table.paths)
+    stripped = {path.removeprefix(prefix) for path in table.paths if path.startswith(prefix)}
+    named = len(stripped.intersection(sought.items))
     options: dict[str, object] = {"strip": prefix}
-    if not count == total == len(table.paths):
+    if not named == total == len(table.paths):
         options["as"] = "tars-with-labels" if sought.is_packed else "with-labels"
-    return Hint(f"  {count:,} of {number_of(total, 'image')}: ", sought.command(**options))
+    counts = f"  {named:,} of {number_of(total, 'image')}, if paths lose their start: "
+    return Hint(counts, sought.command(**options))
 
 
 def _foreign_prefix(paths: Sequence[str], items: Sequence[str]) -> str:

@@ -281,7 +281,11 @@ def _note_on_unused(
     note += f", {number_of(table.classes, 'class', 'classes')}{column}"
     if interpretation.is_labelled and table.labelled * 2 < total:
         return note
-    return Hint(f"{note}: ", _label_command(inspection, table))
+    use = "to use them" if len(table.places) > 1 else "to use it"
+    if named < total:
+        these = f"these {named:,} {inspection.noun}s" if named > 1 else f"this {inspection.noun}"
+        use += f", and only {these}"
+    return Hint(f"{note}; {use}: ", _label_command(inspection, table))
 
 
 def _label_command(inspection: Inspection, table: LabelsFile) -> str:

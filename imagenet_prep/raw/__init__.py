@@ -169,26 +169,26 @@ def _require_split(planned: PlannedSet, split: str, layout: Layout) -> PlannedSp
         UsageError: no name is given, or the split has grown.
     """
     splits = {planned_split.catalog.split: planned_split for planned_split in planned.splits}
+    grown_splits = {grown_from(name)[0] for name in splits if grown_from(name)[0] != name}
+    readable = sorted(splits.keys() - grown_splits)
     if not split or not isinstance(split, str):
         raise UsageError(
             "open needs the name of a split",
-            f"the raw data has {', '.join(sorted(splits))}",
-            f"name one of them: split={min(splits)!r}",
+            f"the raw data has {', '.join(readable)}",
+            f"name one of them: split={readable[0]!r}",
         )
     if split not in splits:
         raise InputError(
             f"no {split} images among the raw data of {layout.data_dir}",
-            f"found: {', '.join(sorted(splits))}",
+            f"found: {', '.join(readable)}",
             "name another split",
         )
-    for name in splits:
-        if name != split and grown_from(name)[0] == split:
-            hint = f"imagenet_prep.open({str(layout.data_dir)!r}, {split!r}) reads its shards"
-            raise UsageError(
-                f"{split} has grown: {name} has shards of its own",
-                "expected a set that has not",
-                hint,
-            )
+    if split in grown_splits:
+        raise UsageError(
+            f"source='raw' can't read {split}: it has grown",
+            f"expected one of {', '.join(readable)}",
+            f"imagenet_prep.open({str(layout.data_dir)!r}, {split!r}) reads its shards",
+        )
     return splits[split]
 
 

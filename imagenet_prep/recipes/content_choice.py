@@ -41,9 +41,11 @@ def decide_content(file: RecipeFile, listing: Catalog) -> Content:
         key = "record"
     if key is not None:
         problem = "the files are arrays"
+        hint = f"leave {key} out, or name image files"
         if recipe.array is not None:
             problem = "`array` says that the files are arrays"
-        raise file.fault((key,), problem, "expected images, or no such key")
+            hint = f"leave {key} out"
+        raise file.fault((key,), problem, f"{key} works with images only", hint)
     return "array"
 
 

@@ -262,7 +262,7 @@ def _number_labels(
         _refuse_two_signs(file, values, table)
         values = [_without_no_label(value) for value in values]
     if kind == "float":
-        _refuse_floats(values, table)
+        _refuse_floats(file, values, table)
     single_values = flat_labels(values) if table.is_several else values
     class_values = set(single_values)
     class_values.discard(None)
@@ -284,10 +284,10 @@ def _number_labels(
     return classes, are_labelled, several
 
 
-def _refuse_floats(values: Sequence[Any], table: LabelTable) -> None:
+def _refuse_floats(file: RecipeFile, values: Sequence[Any], table: LabelTable) -> None:
     """Raise LabelsFault for the first label that is not a whole number."""
     option = "labels: {file: ..., label: false}"
-    if table.of_samples:
+    if file.recipe.labels is None:
         option = "source: {..., label: false}"
     for value, line in zip(values, table.lines, strict=True):
         for label in _labels_in(value):
@@ -393,7 +393,7 @@ def _refuse_two_signs(file: RecipeFile, values: Sequence[Any], table: LabelTable
         row = values.index(NO_LABEL)
         line = table.lines[row]
         hint = "write classes as 0 and 1, or by their names"
-        if not table.of_samples:
+        if file.recipe.labels is not None:
             hint += "; labels: {file: ..., unlabelled: keep} takes -1 as no label"
         raise LabelsFault(
             line, f"the labels are -1 and 1, and -1 stands for no label elsewhere: {hint}"

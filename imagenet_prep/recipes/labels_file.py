@@ -11,7 +11,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.recipes.one_hot_labels import hot_labels, one_hot_columns
-from imagenet_prep.recipes.table_rows import FILE_ENDING, Form, LabelsFault, csv_rows, read_rows
+from imagenet_prep.recipes.table_rows import (
+    FILE_ENDING,
+    Form,
+    LabelsFault,
+    SameNameFault,
+    csv_rows,
+    read_rows,
+)
 from imagenet_prep.storage.location import AnyPath
 
 PATHS = ("path", "filename", "file", "image")
@@ -28,6 +35,8 @@ LINES = "lines"
 
 NO_LABEL = -1
 """A number in place of a label that is no class, as in Hugging Face's data sets."""
+
+_WITHOUT_HEADER = "a file without a header needs labels: {file: ..., header: false}"
 
 
 class LabelTable(Struct, frozen=True):
@@ -126,7 +135,10 @@ def parse_labels(  # noqa: PLR0913 - what a recipe says of a table, by keyword
     Raises:
         LabelsFault: a line can't be understood, or a path occurs twice.
     """
-    rows = read_rows(content, form, header=header)
+    try:
+        rows = read_rows(content, form, header=header)
+    except SameNameFault as fault:
+        raise LabelsFault(fault.line, f"{fault.reason}; {_WITHOUT_HEADER}") from fault
     try:
         return make_table(
             rows, form, path, label, header=header, several=several, one_hot=one_hot, split=split
@@ -377,7 +389,7 @@ def _column(
             usual_names = ", ".join(usual)
             expected = f"one of {usual_names}"
         if not name and may_lack_header:
-            hint = "; a file without a header needs labels: {file: ..., header: false}"
+            hint = f"; {_WITHOUT_HEADER}"
         columns = ", ".join(header) or "nothing"
         raise _HeaderFault(1, f"no column of {content}: expected {expected}, got {columns}{hint}")
     if FILE_ENDING.search(column):

@@ -78,9 +78,13 @@ def pair_masks(keys: Mask, names: Sequence[str], base: Path, root: Path) -> Mask
             continue
         if mask == _AMBIGUOUS:
             masks = _masks_of(_usable(keys, mask_names), image_key, keys.suffix)
-            raise _ambiguous(f"several masks fit {names[row]}: {listed(masks)}")
+            problem = f"several masks fit {names[row]}: {listed(masks)}"
+            raise InputError(problem, "expected one mask for each image", "rename one of them")
         if owners.setdefault(mask, row) != row:
-            raise _ambiguous(f"the mask {mask} fits {names[owners[mask]]} and {names[row]}")
+            problem = f"the mask {mask} fits {names[owners[mask]]} and {names[row]}"
+            expected = "expected one image for each mask"
+            hint = "give each image its own mask, or move one image away"
+            raise InputError(problem, expected, hint)
         mask_paths[row] = root / mask
     unused_masks = set(masks_by_key.values()) - owners.keys() - {_AMBIGUOUS}
     return MaskPairs(mask_paths, sorted(map(str, unused_masks)), mask_rows)
@@ -96,11 +100,6 @@ def _rows_of_masks(
     if not keys.suffix and len(rows) == len(image_paths):
         return frozenset()
     return rows
-
-
-def _ambiguous(problem: str) -> InputError:
-    """The error for an image that several masks fit, or whose mask fits another one."""
-    return InputError(problem, "expected one mask for each image", "rename one of them")
 
 
 def _find_masks(keys: Mask, root: Path) -> dict[str, str]:

@@ -206,4 +206,4 @@ def _check_mask(path: Path, image: RowImage, root: Path) -> None:
         raise fault(image.where, f"the mask {path} {problem}", "expected a PNG file")
     if not path.name.lower().endswith(".png"):
         problem = f"the mask {image.mask} is not a PNG"
-        raise fault(image.where, problem, "expected the numbers of classes in a PNG")
+        raise fault(image.where, problem, "expected a PNG whose pixels are class numbers")

@@ -43,6 +43,10 @@ class LabelsFault(ValueError):  # noqa: N818 - the data is at fault, no error of
         self.reason = reason
 
 
+class SameNameFault(LabelsFault):
+    """A table whose first line has a value twice: two columns of one name, or no header at all."""
+
+
 def form_of(name: str) -> Form:
     """The form of a file by its name: .csv, .tsv, .jsonl, .ndjson or .json;
     any other has ``path:label`` lines.
@@ -106,7 +110,7 @@ def _refuse_names(names: Sequence[str], line: int) -> None:
         first_number = numbers.setdefault(name, number)
         if first_number != number:
             columns = f"columns {first_number} and {number}"
-            raise LabelsFault(line, f"{columns} have the same name, {name!r}")
+            raise SameNameFault(line, f"{columns} have the same name, {name!r}")
 
 
 def _read_cells(

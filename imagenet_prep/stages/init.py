@@ -41,9 +41,12 @@ from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.row_tables import ENDINGS, is_table
 from imagenet_prep.storage.files import absence_of, save_bytes
+from imagenet_prep.storage.layout import RAW_NAME
 from imagenet_prep.storage.location import refuse_url
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.text import nearest_words
+
+_ARCHIVES_OF_IMAGENET = ("ILSVRC2012_img_train.tar", "ILSVRC2012_img_val.tar")
 
 
 class InitSummary(Struct, frozen=True):
@@ -200,9 +203,40 @@ def _choose(inspection: Inspection, structure: str | None) -> Choice:
     """The structure of a folder, if it takes all that the user names."""
     check_splits(inspection)
     refuse_unknown_image_column(inspection)
-    choice = choose_structure(inspection, structure)
+    try:
+        choice = choose_structure(inspection, structure)
+    except InputError as error:
+        archive = _archive_of_imagenet(inspection)
+        if structure is None and archive is not None:
+            raise _imagenet_itself(inspection.folder, archive, error) from error
+        raise
     refuse_unused_columns(inspection, choice)
     return choice
+
+
+def _archive_of_imagenet(inspection: Inspection) -> Path | None:
+    """An archive of ImageNet's images under its own name, with its path; None if there is none."""
+    for name in (*inspection.archives, *inspection.members):
+        if Path(name).name in _ARCHIVES_OF_IMAGENET:
+            return Path(name)
+    return None
+
+
+def _imagenet_itself(folder: Path, archive: Path, refused: InputError) -> InputError:
+    """The error for a folder of ImageNet, which convert reads; the ways to read its other files
+    remain.
+    """
+    raw_dir = folder / archive.parent
+    if raw_dir.resolve().name == RAW_NAME:
+        named_dir = raw_dir if raw_dir.name else raw_dir.resolve()
+        call = command("convert", named_dir.parent)
+    else:
+        data_dir = Path(f"{folder.resolve().name}-shards")
+        call = command("convert", data_dir, (("raw", raw_dir),))
+    problem = f"{folder} has ImageNet's own archives: {archive}"
+    hint = Hint("convert needs no recipe for ImageNet: ", call)
+    error = InputError(problem, "init writes recipes for other data sets", hint)
+    return error.with_choices(refused.choices)
 
 
 def _with_written_lists(proposal: Proposal, target: Path) -> Proposal:

@@ -279,9 +279,8 @@ def verify_file(path: AnyPath, *, depth: Depth = "full") -> Verdict:
         InputError: it is a file of another kind.
     """
     if depth == "quick":
-        raise UsageError(
-            f"a quick check of {path}", "expected the folder of a set", "leave --depth out"
-        )
+        problem = f"--depth quick checks a whole set, and {path} is one file"
+        raise UsageError(problem, "expected the folder of a set", "leave --depth out")
     layout, dataset, manifest = known_file(path)
     info = manifest.shards.get(path.name)
     examiner = dataset.examiner((), decode=depth == "decode")

@@ -95,9 +95,10 @@ def class_index(label: int | None, first_label: int, record: Placed) -> int | No
         return None
     if label < first_label:
         problem, expected = f"{record.place} has label {label}", f"expected {first_label} or more"
-        hint = Hint(mention("verify"), " names all such records")
+        verify = mention("verify", "FOLDER")
+        hint = Hint(verify, " checks all records of its set")
         if label == 0:
-            in_python = "; in Python, if its set has no manifest and counts classes from 0: "
-            hint = Hint(hint, in_python, "records.first_label = 0")
+            in_python = "; if they do, in Python: records.first_label = 0"
+            hint = Hint(verify, " says whether labels count from 0", in_python)
         raise InputError(problem, expected, hint)
     return label - first_label

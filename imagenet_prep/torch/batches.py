@@ -268,7 +268,7 @@ class BatchCollate:
         for item in damaged:
             warnings.warn(f"left out: {item.words}", stacklevel=2)
         if len(damaged) == len(items):
-            expected = "expected one sound record: another DataLoader can't leave out a batch"
+            expected = "expected one sound record: only imagenet_prep's Loader can skip a batch"
             raise empty_batch(len(damaged), "a batch", expected)
         return self._batch(items)
 

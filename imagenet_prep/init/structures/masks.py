@@ -409,7 +409,8 @@ def _question(inspection: Inspection, masks: _Masks, others: Sequence[_Masks]) -
     if not rivals:
         return []
     choices = [masks, *rivals]
-    names = listed(map(_name, choices))
+    are_alike = len({choice.suffixes.mask for choice in choices}) == 1
+    names = listed(listed(choice.folders) if are_alike else _name(choice) for choice in choices)
     problem = f"{inspection.folder}: {names} each have a mask of the same images"
     expected = "expected one mask for each image"
     folders = [folder for choice in choices for folder in choice.folders]
@@ -454,8 +455,9 @@ def _moving_command(
 
 def _name(masks: _Masks) -> str:
     """Masks by their folders and suffix, for messages."""
-    suffix = f" ({masks.suffixes.mask})" if masks.suffixes.mask else ""
-    return f"{listed(masks.folders)}{suffix}"
+    suffix = masks.suffixes.mask
+    end = f"suffix {suffix}" if suffix else "without a suffix"
+    return f"{listed(masks.folders)} ({end})"
 
 
 STRUCTURES = {"masks": recognise}

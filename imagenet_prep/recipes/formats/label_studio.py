@@ -91,7 +91,8 @@ def _regions_of_annotations(annotations: Sequence[_Json], place: str) -> Iterato
         results = [result for result in annotation["result"] if "original_width" in result]
         if any(result.get("image_rotation") for result in results):
             problem = "the image was turned in Label Studio"
-            raise fault(place, problem, "expected regions of the image as it is")
+            expected = "expected regions that were drawn on the image without rotation"
+            raise fault(place, problem, expected)
         yield from (result["value"] for result in results)
 
 
