@@ -57,7 +57,7 @@ def look_at(source: RemoteFile, name: str) -> None:
         raise InputError(
             f"{host_of(source.url)} has a wrong file under the name {name}",
             fault,
-            "check --base-url if you set it; nothing was fetched",
+            "check --base-url if you set it; this file was not fetched",
         )
 
 
