@@ -384,10 +384,12 @@ FOLDERS: dict[str, Made] = {
     "a loose file": refused(images(*CATS, "loose.jpg"), "loose.jpg is in no class folder"),
     "upper case endings": taken(images("a/1.JPG", "b/2.PNG"), train={"1.JPG": "a", "2.PNG": "b"}),
     "a text among classes": taken(
-        {**images(*CATS), "README.md": b"hello"}, "1 .md: no image (README.md)", train=TWO
+        {**images(*CATS), "README.md": b"hello"},
+        "1 .md file, which is no image: README.md",
+        train=TWO,
     ),
     "empty and hidden": taken(
-        {**images(*CATS), ".DS_Store": b"x"}, "1 hidden: .DS_Store", train=TWO
+        {**images(*CATS), ".DS_Store": b"x"}, "1 hidden file or folder: .DS_Store", train=TWO
     ),
     "hidden labels": taken(labelled(".labels.csv", CSV), "with .labels.csv", train=LETTERS),
     "seven formats": taken(images(*SEVEN), train={name: name[2:] for name in SEVEN.values()}),
@@ -826,7 +828,7 @@ FOLDERS: dict[str, Made] = {
     ),
     "parquet": taken(
         {f"data/{split}-00000-of-00001.parquet": parquet(*names) for split, names in HUB.items()},
-        "cat 0, dog 1",
+        "cat is 0, dog is 1",
         train={"1.jpg": "cat", "2.jpg": "dog", "3.png": "cat"},
         test={"4.jpg": "dog"},
     ),
@@ -876,7 +878,7 @@ FOLDERS: dict[str, Made] = {
             "test_batch": _of_bytes(batch(labels=[1])),
             "batches.meta": pickle.dumps({b"label_names": [b"cat", b"dog"], b"num_vis": 3072}, 2),
         },
-        "cat 0, dog 1",
+        "cat is 0, dog is 1",
         **CIFAR_RIGHT,
     ),
     "CIFAR-100": taken(

@@ -362,7 +362,9 @@ def test_a_full_disk_names_the_command(
     called = shlex.join(["imagenet-prep", *words])
     what, _, hint = told(words, monkeypatch)
     assert what.startswith("not enough space in ")
-    plain, proposed = hint.split("; or let the shards take the space of the archives: ")
+    plain, proposed = hint.split(
+        "; or let the shards take the space of the archives, which are lost then: "
+    )
     assert plain == f"free some space or choose another folder, then run: {called}"
     assert proposed == f"{called} --consume"
     with pytest.raises(InputError, match="can't be consumed") as caught:
