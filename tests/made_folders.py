@@ -365,7 +365,7 @@ FOLDERS: dict[str, Made] = {
     ),
     "nested class folders, by inner names": taken(
         images(*DEEP),
-        "pug 1, rose 2, tabby 3",
+        "pug is 1, rose is 2, tabby is 3",
         structure="inner-folders",
         train={"1.jpg": "tabby", "2.jpg": "pug", "3.jpg": "rose"},
     ),
@@ -664,7 +664,7 @@ FOLDERS: dict[str, Made] = {
     ),
     "a page that shows the images of class folders": taken(
         {**images(*CATS), "index.html": rows("<img src={n}>", CATS).encode()},
-        "1 .html: no image",
+        "1 .html file, which is no image: index.html",
         train=TWO,
     ),
     "labels in a spreadsheet": refused(
@@ -674,7 +674,7 @@ FOLDERS: dict[str, Made] = {
         images("a b.jpg", "c d.jpg") | {"l.txt": b"a b.jpg 3\nc d.jpg 4\n"},
         train={"a b.jpg": 3, "c d.jpg": 4},
     ),
-    "labels beside a mask": refused(PAIRS, "can be read in 2 ways"),
+    "labels beside a mask": refused(PAIRS, "can be read in 1 way, and 1 more would stop"),
     "a tar beside a folder of images": refused(
         {**images(*CATS), "x/y.tar": TARS["n00000001.tar"]}, "x/y.tar"
     ),
@@ -688,7 +688,7 @@ FOLDERS: dict[str, Made] = {
     "no labels": taken(images(*FLAT), train=NONE),
     # annotations
     "COCO without sizes": refused(
-        _annotated(), "annotations/instances.json: images[0]: Object missing required field"
+        _annotated(), "annotations/instances.json: images[0]: the key width is missing"
     ),
     "YOLO without names": refused(beside("{}.txt", b"0 0.5 0.5 0.2 0.2\n"), "no file of the names"),
     "masks beside their images": taken(
@@ -710,7 +710,7 @@ FOLDERS: dict[str, Made] = {
         for what, names in BARE.items()
     },
     "LabelMe": refused(
-        beside("{}.json", b'{"shapes": [{}], "imagePath": "x"}'), "missing required field label"
+        beside("{}.json", b'{"shapes": [{}], "imagePath": "x"}'), "the key label is missing"
     ),
     "captions": refused(beside("{}.txt", b"a cat"), ".txt files of the same names as images"),
     # tars
@@ -894,7 +894,9 @@ FOLDERS: dict[str, Made] = {
         {"data_batch_1": pickle.dumps(print)}, "names builtins.print"
     ),
     "few labels": refused(
-        {"x_train.npy": array(6, 8, 8), "y_train.npy": array(5)}, "x_train (6, 8, 8)", "(5,)"
+        {"x_train.npy": array(6, 8, 8), "y_train.npy": array(5)},
+        "x_train of shape 6 x 8 x 8",
+        "y_train of shape 5",
     ),
     "a cut npz": refused({"mnist.npz": NPZ[:-30]}, "mnist.npz"),
     "images beside arrays": refused(

@@ -19,7 +19,7 @@ SOUND_COPY = "get a sound copy of it"
 """The remedy for a damaged image."""
 
 HOW_TO_LEAVE_OUT = "--on-damaged skip, in a recipe on_damaged: skip"
-"""What a command and a recipe say to leave out bad images."""
+"""The option of a command, and the key of a recipe, that leave out bad images."""
 
 
 class SplitSummary(Struct, frozen=True):
