@@ -393,7 +393,7 @@ def test_a_run_that_does_not_fit_names_consume(
         words = ["run", str(tmp_path / "d"), "--base-url", url]
         called = shlex.join(["imagenet-prep", *words])
         assert told(words, monkeypatch)[-1].endswith(
-            f"the space of the archives: {called} --consume"
+            f"the space of the archives, which are lost then: {called} --consume"
         )
         for more in (["--extract"], ["--output", str(tmp_path / "e")]):
             assert "--consume" not in told([*words, *more], monkeypatch)[-1]
