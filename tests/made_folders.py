@@ -365,7 +365,7 @@ FOLDERS: dict[str, Made] = {
     ),
     "nested class folders, by inner names": taken(
         images(*DEEP),
-        "pug 1, rose 2, tabby 3",
+        "pug is 1, rose is 2, tabby is 3",
         structure="inner-folders",
         train={"1.jpg": "tabby", "2.jpg": "pug", "3.jpg": "rose"},
     ),
@@ -384,10 +384,12 @@ FOLDERS: dict[str, Made] = {
     "a loose file": refused(images(*CATS, "loose.jpg"), "loose.jpg is in no class folder"),
     "upper case endings": taken(images("a/1.JPG", "b/2.PNG"), train={"1.JPG": "a", "2.PNG": "b"}),
     "a text among classes": taken(
-        {**images(*CATS), "README.md": b"hello"}, "1 .md: no image (README.md)", train=TWO
+        {**images(*CATS), "README.md": b"hello"},
+        "1 .md file, which is no image: README.md",
+        train=TWO,
     ),
     "empty and hidden": taken(
-        {**images(*CATS), ".DS_Store": b"x"}, "1 hidden: .DS_Store", train=TWO
+        {**images(*CATS), ".DS_Store": b"x"}, "1 hidden file or folder: .DS_Store", train=TWO
     ),
     "hidden labels": taken(labelled(".labels.csv", CSV), "with .labels.csv", train=LETTERS),
     "seven formats": taken(images(*SEVEN), train={name: name[2:] for name in SEVEN.values()}),
@@ -662,7 +664,7 @@ FOLDERS: dict[str, Made] = {
     ),
     "a page that shows the images of class folders": taken(
         {**images(*CATS), "index.html": rows("<img src={n}>", CATS).encode()},
-        "1 .html: no image",
+        "1 .html file, which is no image: index.html",
         train=TWO,
     ),
     "labels in a spreadsheet": refused(
@@ -672,7 +674,7 @@ FOLDERS: dict[str, Made] = {
         images("a b.jpg", "c d.jpg") | {"l.txt": b"a b.jpg 3\nc d.jpg 4\n"},
         train={"a b.jpg": 3, "c d.jpg": 4},
     ),
-    "labels beside a mask": refused(PAIRS, "can be read in 2 ways"),
+    "labels beside a mask": refused(PAIRS, "can be read in 1 way, and 1 more would stop"),
     "a tar beside a folder of images": refused(
         {**images(*CATS), "x/y.tar": TARS["n00000001.tar"]}, "x/y.tar"
     ),
@@ -826,7 +828,7 @@ FOLDERS: dict[str, Made] = {
     ),
     "parquet": taken(
         {f"data/{split}-00000-of-00001.parquet": parquet(*names) for split, names in HUB.items()},
-        "cat 0, dog 1",
+        "cat is 0, dog is 1",
         train={"1.jpg": "cat", "2.jpg": "dog", "3.png": "cat"},
         test={"4.jpg": "dog"},
     ),
@@ -876,7 +878,7 @@ FOLDERS: dict[str, Made] = {
             "test_batch": _of_bytes(batch(labels=[1])),
             "batches.meta": pickle.dumps({b"label_names": [b"cat", b"dog"], b"num_vis": 3072}, 2),
         },
-        "cat 0, dog 1",
+        "cat is 0, dog is 1",
         **CIFAR_RIGHT,
     ),
     "CIFAR-100": taken(

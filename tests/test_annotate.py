@@ -427,7 +427,7 @@ def test_an_annotation_in_no_class_folder_needs_another_name(
     (flat / WNID / f"{WNID}_2.xml").write_bytes(b"no XML")
     problems = {each.subject: each.remedy for each in train(layout, flat).problems}
     assert problems.keys() == {f"flat/{WNID}_1.xml", f"{WNID}/{WNID}_2.xml"}
-    renaming = "to get its boxes, give it such a name and run annotate again"
+    renaming = "to get its boxes, move it into the folder of its class (unpack an archive first, and pack it again), and run annotate again"
     assert problems[f"flat/{WNID}_1.xml"] == renaming
     assert problems[f"{WNID}/{WNID}_2.xml"].startswith("no action needed")
 

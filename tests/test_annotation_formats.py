@@ -908,6 +908,10 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
         {"runs.csv": "ImageId,EncodedPixels\na.jpg,1 x\n"},
         "the runs can't be filled: 'x' is not a whole number from 0",
     ),
+    "run lengths: a long number": (
+        {"runs.csv": "ImageId,EncodedPixels\na.jpg,1 1000000000000000000\n"},
+        "the runs can't be filled: the number 1000000000000000000 has more than 18 digits",
+    ),
     "run lengths: one number": (
         {"runs.csv": "ImageId,EncodedPixels\na.jpg,7\n"},
         "the runs can't be filled: they are 1 number; expected pairs of start and length",

@@ -617,6 +617,11 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         voc("<width>", "<width>1"),
         "2007_000000.jpg: its boxes are annotated in 1",
     ),
+    "VOC: the remedy for another size": (
+        VOC,
+        voc("<width>", "<width>1"),
+        "; correct the size in the annotation file, or use the image that was annotated, or leave",
+    ),
     "VOC: a size of 0": (
         VOC,
         voc("<width>", "<width>0</width><width>"),
@@ -664,7 +669,12 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "YOLO: pixels": (
         YOLO,
         yolo("0 12 30 8 9"),
-        "0.txt, line 2: the numbers are 12 30 8 9; expected numbers from 0 to 1",
+        "line 2: the number 12 (value 2 of the line) is too large; expected numbers from 0 to 1",
+    ),
+    "YOLO: a polygon in pixels": (
+        YOLO,
+        yolo("0 .1 .2 .3 .4 .5 .6 -7.5 .2"),
+        "line 2: the number -7.5 (value 8 of the line) is too small; expected numbers from 0 to 1",
     ),
     "YOLO: one word": (YOLO, yolo("0"), "line 2: 1 value; expected 5: class, x, y, width, height"),
     "YOLO: a number without a name": (
@@ -850,6 +860,11 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         MASKS,
         saves("m/a.png", mask(48, 80)),
         "its mask m/a.png: it has 48 x 80 pixels",
+    ),
+    "the remedy for a mask of another size": (
+        MASKS,
+        saves("m/a.png", mask(48, 80)),
+        "; get a sound mask of this image, or use the image that the mask was made for, or leave",
     ),
     "a mask that is cut": (
         MASKS,

@@ -97,6 +97,12 @@ WORDS = {
         "is cut, damaged at its end, or followed by other bytes",
         "ends with its central directory",
     ),
+    "an entry less than its end record counts": (
+        "x.zip",
+        make_zip([Made(b"a" * 99), Made(b"b" * 99)], here=3, count=3),
+        "is damaged at byte ",
+        "the central directory ends after 2 of 3 entries",
+    ),
     "a text after a tar": (
         "x.tar",
         GOOD + b"end of file",
@@ -144,6 +150,8 @@ def test_an_intact_archive_is_not_called_damaged(
     assert case in error.detail
     assert error.hint
     assert INTACT not in error.hint
+    for noun in ("pipe", "device"):
+        assert f"{noun}s" in error.hint or noun not in case
 
 
 def test_a_tar_with_links_is_packed_again_as_advised(tmp_path: Path) -> None:

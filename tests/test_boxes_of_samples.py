@@ -44,7 +44,7 @@ def test_boxes_have_the_numbers_and_names_of_their_file(tmp_path: Path, objects:
     write(tmp_path, **{"train.parquet": parquet_file(objects, ["cat", "dog"])})
     (tmp_path / "r.yaml").write_text("source: {parquet: train.parquet}\n")
     found = load(tmp_path / "r.yaml", None, ENGINE)
-    assert "labels of boxes: dog 1" in str(found)
+    assert "labels of boxes: dog is 1" in str(found)
 
 
 @pytest.mark.parametrize(

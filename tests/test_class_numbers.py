@@ -675,6 +675,7 @@ def test_tf_data_refuses_images_without_a_label(partly: Layout, tf: Any) -> None
     with pytest.raises(InputError, match=r"2 records .*no label") as caught:
         dataset(partly.output_dir, "train", **options)
     assert "unlabelled=-1" in caught.value.hint
+    assert caught.value.hint.endswith(".filter(lambda image, label: label >= 0).batch(N)")
     for policy in ("raise", "skip"):
         batches = dataset(partly.output_dir, "train", unlabelled=-1, on_damaged=policy, **options)
         found = imagenet_prep.open(partly.output_dir, "train")

@@ -548,7 +548,7 @@ def test_files_without_an_ending_are_one_line(tmp_path: Path) -> None:
         summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
     lines = [line for line in summary.passed if "notes/" in line]
     assert len(lines) == 1
-    assert lines[0].startswith("3,000 without an ending: no image (notes/")
+    assert lines[0].startswith("3,000 files without an ending, which are no images: notes/")
 
 
 def test_a_question_of_columns_names_the_table(tmp_path: Path) -> None:
@@ -588,7 +588,7 @@ def test_a_function_is_named_for_a_format_that_nothing_reads(tmp_path: Path) -> 
 def test_labels_that_are_numbers_are_said_once() -> None:
     """A class that is called as its label has one number; others have their name before it."""
     assert labels_in_words("0123456789", range(10)) == "0, 1, 2, ... 9"
-    assert labels_in_words(("cat", "dog"), (1, 2)) == "cat 1, dog 2"
+    assert labels_in_words(("cat", "dog"), (1, 2)) == "cat is 1, dog is 2"
 
 
 def test_a_question_says_what_each_way_leaves_out(tmp_path: Path) -> None:

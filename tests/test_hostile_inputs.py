@@ -373,6 +373,11 @@ def test_a_png_too_wide_for_a_jpeg_is_a_bad_image(tmp_path: Path, size: tuple[in
     recipe.write_text("source: {folders: flowers}\nrecord: inception\n")
     ran = measure(tmp_path, *words)
     assert (ran.status, "65,500" in ran.err, "bug" in ran.err) == (3, True, False)
+    remedy = "make it smaller: max_side: 65500 in a recipe"
+    assert (remedy in ran.err, "sound" in ran.err) == (True, False)
+    recipe.write_text("source: {folders: flowers}\nrecord: inception\nmax_side: 65500\n")
+    smaller = ("convert", tmp_path / "smaller", *words[2:])
+    assert measure(tmp_path, *smaller).status == 0
     recipe.write_text("source: {folders: flowers}\nrecord: inception\non_damaged: skip\n")
     assert "set aside: 1 image" in measure(tmp_path, *words).out
     assert prepare(_wide(65_500), "header").width == 65_500

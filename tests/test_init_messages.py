@@ -86,6 +86,15 @@ ARRAY = in_memory(lambda file: np.save(file, np.zeros((8, 8), np.float32)))
 ARRAYS = {"train.npz": in_memory(_save_arrays)}
 
 
+def _save_vectors(file: BinaryIO) -> None:
+    """The same with four numbers for each image."""
+    images_of_file, labels = np.zeros((4, 8, 8, 3), np.uint8), np.arange(4) % 2
+    np.savez(file, images=images_of_file, labels=labels, vectors=np.full((4, 4), 0.5))
+
+
+ARRAYS_WITH_VECTORS = {"train.npz": in_memory(_save_vectors)}
+
+
 @dataclass(frozen=True, slots=True)
 class Saying:
     """A folder, options, and what init must say or must not; ``status`` is that of the command."""
@@ -162,6 +171,16 @@ SAYINGS: dict[str, Saying] = {
         ARRAYS,
         "--label none",
         ("data has no column none\nexpected --label labels\nwithout --label: ",),
+    ),
+    "an array without the column, beside one that is no label": Saying(
+        ARRAYS_WITH_VECTORS,
+        "--label none",
+        ("data has no column none\nexpected --label labels\nwithout --label: ",),
+    ),
+    "an array that is no label": Saying(
+        ARRAYS_WITH_VECTORS,
+        "--label vectors",
+        ("vectors can't be the label: it has 4 values for each image\nexpected --label labels\n",),
     ),
     # structures
     "another structure": Saying(
@@ -453,7 +472,7 @@ SAYINGS: dict[str, Saying] = {
         },
         "",
         ("--as universal-table would stop: ", "boxes without a class", "init data --as csv-boxes"),
-        absent=("init data --as universal-table",),
+        absent=("init data --as universal-table", "can be read in 2 ways"),
     ),
 }
 

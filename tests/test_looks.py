@@ -138,6 +138,7 @@ def test_something_else_is_refused(
     assert said in caught.value.detail
     assert caught.value.hint.endswith("; this file was not fetched")  # others may have been
     assert "got a truncated" not in caught.value.detail
+    assert caught.value.hint.endswith("; this file was not fetched")
     assert said in (fault_of(server.folder / name, name) or "no fault")
 
 

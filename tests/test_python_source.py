@@ -433,7 +433,7 @@ FAULTS = {
         "def rows():\n"
         "    yield {'file_name': 'a.jpg', 'objects': {'bbox': [[1, 1, 4, 4]] * 2, 'categories': "
         "[1, 'b']}}\n",
-        "row 1: the class of a box is of another type",
+        "row 1: the class of a box is a text, and the class of a box before it is a number",
     ),
     "not an image": (
         "def rows():\n    yield {'image': b'words', 'label': 1}\n",

@@ -363,7 +363,9 @@ def test_a_full_disk_names_the_command(
     called = shlex.join(["imagenet-prep", *words])
     what, _, hint = told(words, monkeypatch)
     assert what.startswith("not enough space in ")
-    plain, proposed = hint.split("; or let the shards take the space of the archives: ")
+    plain, proposed = hint.split(
+        "; or let the shards take the space of the archives, which are lost then: "
+    )
     assert plain == f"free some space or choose another folder, then run: {called}"
     assert proposed == f"{called} --consume"
     with pytest.raises(InputError, match="can't be consumed") as caught:
@@ -392,7 +394,7 @@ def test_a_run_that_does_not_fit_names_consume(
         words = ["run", str(tmp_path / "d"), "--base-url", url]
         called = shlex.join(["imagenet-prep", *words])
         assert told(words, monkeypatch)[-1].endswith(
-            f"the space of the archives: {called} --consume"
+            f"the space of the archives, which are lost then: {called} --consume"
         )
         for more in (["--extract"], ["--output", str(tmp_path / "e")]):
             assert "--consume" not in told([*words, *more], monkeypatch)[-1]

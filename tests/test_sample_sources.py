@@ -318,7 +318,7 @@ def test_a_column_replaces_the_usual_feature_of_its_name(tmp_path: Path) -> None
             {"a": parquet("1.jpg"), "b": UNLABELLED},
             [
                 "/a has labels in label",
-                "/b has no column with a usual name of labels",
+                "/b has no column called label, class or the like",
                 "label: false",
             ],
         ),
@@ -388,7 +388,7 @@ def test_init_refuses_sets_without_samples_or_labels_in_all_files(tmp_path: Path
         with pytest.raises(InputError, match=r"no image in"):
             init(tmp_path / str(number), tmp_path / "r.yaml", ENGINE)
     write(tmp_path / "two", **{"train.parquet": parquet("1.jpg"), "val.parquet": UNLABELLED})
-    with pytest.raises(InputError, match=r"val\.parquet has no column with a usual name"):
+    with pytest.raises(InputError, match=r"val\.parquet has no column called label, class"):
         init(tmp_path / "two", tmp_path / "r.yaml", ENGINE)
 
 

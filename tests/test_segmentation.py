@@ -844,3 +844,4 @@ def test_verify_checks_masks_before_a_set_is_made(tmp_path: Path) -> None:
     done = prep_here("verify", "--config", tmp_path / "r.yaml")
     assert done.returncode == 3
     assert "it has 6 x 5 pixels, the image has" in done.stdout
+    assert "correct the mask or its size" in done.stdout + done.stderr

@@ -10,6 +10,7 @@ import io
 import json
 import pickle
 import random
+import re
 import struct
 import subprocess
 import traceback
@@ -23,6 +24,7 @@ from existing import existing
 from stand_ins import BASIC, CANARY, COMMITS, KEY, TOKEN, USERNAME, StandIn, entry, stand_in
 
 from imagenet_prep.errors import InputError, NetworkError, PrepError, UsageError
+from imagenet_prep.escaping import CommandLine, rerun
 from imagenet_prep.fetch.credentials import Credentials, Token
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.providers import (
@@ -471,8 +473,11 @@ def test_without_a_digest_parquet_must_look_like_it(hub: StandIn, layout: Layout
         each["lfs"]["oid"] = oid
     hub.home.changes["tree"] = entries
     (hub.storage.folder / name).write_bytes(b"PAR1" + bytes(len(PARQUET[name]) - 8) + b"1RAP")
-    with pytest.raises(InputError, match=name):
+    with pytest.raises(InputError, match=name) as caught:
         _fetch(layout, HuggingFaceSite(hub.url, WHO))
+    assert name not in _raw(layout)
+    assert _raw(layout)  # files before it were fetched, and are kept
+    assert "nothing was fetched" not in caught.value.hint
     (hub.storage.folder / name).write_bytes(PARQUET[name])
     _fetch(layout, HuggingFaceSite(hub.url, WHO))
     assert _raw(layout) == PARQUET
@@ -488,7 +493,8 @@ def test_a_commit_that_lacks_files_is_another_copy(hub: StandIn, layout: Layout)
     _refused(layout, HuggingFaceSite(hub.url, WHO), 4, COMMITS[0][:12], gone, "another copy with")
     with pytest.raises(InputError) as caught:  # an earlier run chose the commit
         _fetch(layout, HuggingFaceSite(hub.url, WHO))
-    *_, remove = parts_of(caught.value.hint)
+    remove, again = [part for part in parts_of(caught.value.hint) if isinstance(part, CommandLine)]
+    assert again == rerun()
     subprocess.run(["bash", "-c", remove], check=True)
     assert not kept.exists()
     assert hub.storage.asked == []
@@ -505,6 +511,29 @@ def test_files_of_two_numberings_are_named(hub: StandIn, layout: Layout) -> None
         "expected 5 parquet files; not expected: train-00000-of-00002.parquet"
     )
     assert "rm " not in caught.value.hint  # no earlier run chose the commit
+
+
+@pytest.mark.parametrize(
+    ("gone", "example"),
+    [
+        (("train", "validation"), "data/train-00000-of-00294.parquet"),
+        (("validation",), "data/validation-00000-of-00014.parquet"),
+    ],
+)
+def test_a_commit_without_files_of_such_names(
+    hub: StandIn, layout: Layout, gone: tuple[str, ...], example: str
+) -> None:
+    """Its files have other names: none of theirs is called missing, since no file says how many
+    there are.
+    """
+    entries = _listed(hub)
+    for each in entries:
+        each["path"] = re.sub(rf"data/({'|'.join(gone)})-", r"data/new_\1-", each["path"])
+    hub.home.changes["tree"] = entries
+    with pytest.raises(InputError) as caught:
+        _fetch(layout, HuggingFaceSite(hub.url, WHO))
+    assert caught.value.detail == f"expected files such as {example}, found none"
+    assert "--source kaggle" in caught.value.hint
 
 
 STRANGE: list[tuple[str, Any]] = [

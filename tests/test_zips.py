@@ -259,7 +259,7 @@ def test_a_zip_that_was_cut_is_refused_wherever() -> None:
         # each field of the last record
         (make_zip(TWO, disk=1), "split"),
         (make_zip(TWO, count=3, here=3), "central directory"),
-        (make_zip(TWO, count=1, here=1), "are not an entry"),
+        (make_zip(TWO, count=1, here=1), "follow the 1 entry that the end record counts"),
         (make_zip(TWO, count=60_000, here=60_000), "can't be in a central directory"),
         (make_zip(TWO, length=10), "precede"),
         (make_zip(TWO, start=1 << 30), "would reach into its end"),

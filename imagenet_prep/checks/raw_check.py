@@ -168,9 +168,10 @@ def _bad_image(task: ImageTask, row: int, item: Item, data: Buffer, error: Excep
     detail = f"{error} ({place_words})".replace("\n", "; ")
     remedy = _REMEDY
     if isinstance(error, ImageError):
+        remedy = error.remedy or _REMEDY
         looser = looser_check(task.recorder, item, data)
         if looser:
-            remedy = f"{_REMEDY}; {looser} accepts it unchanged"
+            remedy += f"; {looser} accepts it unchanged"
     return Problem(ProblemKind.BAD_IMAGE, item.filename, detail, remedy)
 
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import AccessError, InputError, NetworkError
-from imagenet_prep.escaping import command_line
+from imagenet_prep.escaping import command_line, rerun
 from imagenet_prep.fetch.answer_checks import RefusedError, check_status
 from imagenet_prep.fetch.credentials import Credentials, Token
 from imagenet_prep.fetch.patience import Pace, Patience
@@ -198,6 +198,11 @@ _HUB_TOKEN_URL = "https://huggingface.co/settings/tokens"  # noqa: S105 -- an ad
 _MOST_PAGES = 100
 _COMMIT = re.compile(r"[0-9a-f]{40}").fullmatch
 _FILE = re.compile(r"data/((train|validation)-([0-9]{5})-of-([0-9]{5})\.parquet)").fullmatch
+_EXAMPLES = {
+    "train": "data/train-00000-of-00294.parquet",
+    "validation": "data/validation-00000-of-00014.parquet",
+}
+"""A file of each split, as the copy of 2022 has it."""
 _SHA256 = re.compile(r"(?:sha256:)?([0-9a-f]{64})").fullmatch
 
 
@@ -237,7 +242,7 @@ class HuggingFaceSite(Site, frozen=True):
         known_commit = _load_commit(state)
         commit = known_commit or self._newest_commit(session, state, pace, is_kept)
         offers: dict[str, Offer] = {}
-        file_counts = dict.fromkeys(self.splits, 1)
+        file_counts = dict.fromkeys(self.splits, 0)
         for entry in self._list(session, commit, pace):
             match = _FILE(str(entry.get("path")))
             if match and match[2] in file_counts:
@@ -300,19 +305,22 @@ def _refuse_other_files(
         for split, count in file_counts.items()
         for number in range(count)
     ]
-    if set(expected_names) == set(names):
+    absent_splits = [split for split, count in file_counts.items() if not count]
+    if not absent_splits and set(expected_names) == set(names):
         return
     missing_names = [name for name in expected_names if name not in names]
     other_names = sorted(set(names) - set(expected_names))
     texts = [f"expected {number_of(len(expected_names), 'parquet file')}"]
+    if absent_splits:
+        texts = [f"expected files such as {_EXAMPLES[absent_splits[0]]}, found none"]
     if missing_names:
         texts.append(f"missing: {listed(missing_names)}")
     if other_names:
         texts.append(f"not expected: {listed(other_names)}")
-    hint = Hint("fetch another copy with --source")
+    hint = Hint("fetch another copy with --source imagenet or --source kaggle")
     if state is not None:
         remove = command_line(["rm", "--", str(state)])
-        hint = Hint(hint, ", or use the newest commit: ", remove)
+        hint = Hint(hint, "; or use the newest commit: ", remove, ", then run: ", rerun())
     raise InputError(
         f"{DATASET} at the commit {commit[:12]} is not the expected copy", "; ".join(texts), hint
     )

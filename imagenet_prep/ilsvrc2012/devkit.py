@@ -97,7 +97,7 @@ def _parse(place: str, content: bytes, layout: Layout) -> Mapping[str, int]:
         return _counts(content)
     except _Fault as fault:
         expected = f"expected num_train_images of {facts.CLASSES:,} classes"
-        raise InputError(f"{place} is damaged: {fault}", expected, _remedy(layout)) from None
+        raise InputError(f"{place} can't be used: {fault}", expected, _remedy(layout)) from None
 
 
 def _remedy(layout: Layout) -> str:

@@ -54,7 +54,14 @@ _AFTER_SCAN = re.compile(
 
 
 class ImageError(ValueError):
-    """An image that can't be used; the message is the reason."""
+    """An image that can't be used; the message is the reason.
+
+    ``remedy`` is the advice for a file that is sound, and can't be used here; "" for other files.
+    """
+
+    def __init__(self, reason: str, remedy: str = "") -> None:
+        super().__init__(reason)
+        self.remedy = remedy
 
 
 class StrayBytesError(ImageError):

@@ -175,7 +175,8 @@ def encode(image: Image.Image, quality: int, density: int = 0) -> bytes:
     if max(image.size) > MAX_SIDE:
         raise ImageError(
             f"it has {image.width} x {image.height} pixels: "
-            f"a JPEG has at most {MAX_SIDE:,} in a row or column"
+            f"libjpeg writes at most {MAX_SIDE:,} in a row or column of a JPEG",
+            f"make it smaller: max_side: {MAX_SIDE} in a recipe",
         )
     buffer = io.BytesIO()
     image.save(

@@ -195,23 +195,26 @@ def _question(inspection: Inspection, interpretations: Mapping[str, Interpretati
     meanings: list[str] = []
     hints: list[str] = []
     way_count = 0
+    stopped_count = 0
     for name, interpretation in interpretations.items():
         evidence += interpretation.evidence
         meanings.append(f"{name}: {interpretation.meaning}")
         ways = interpretation.alternatives or [_alternative(name, interpretation)]
-        way_count += len(ways)
         if interpretation.faults and not interpretation.alternatives:
             faults = "; ".join(fault.what for fault in interpretation.faults)
             hints.append(f"--as {name} would stop: {faults}")
+            stopped_count += 1
             continue
+        way_count += len(ways)
         alternatives += ways
         losses = find_unread(inspection, interpretation).losses
         if losses:
             lost = [loss.what.removeprefix(f"{inspection.folder}/") for loss in losses]
             hints.append(f"--as {name} leaves out: {'; '.join(lost)}")
-    problem = Hint(
-        f"{inspection.folder} can be read in {way_count} ways: ", join_hints("; ", evidence)
-    )
+    ways_text = number_of(way_count, "way")
+    if stopped_count:
+        ways_text += f", and {stopped_count} more would stop"
+    problem = Hint(f"{inspection.folder} can be read in {ways_text}: ", join_hints("; ", evidence))
     expected = f"expected one way ({'; '.join(meanings)})"
     choose = "choose one"
     if len(alternatives) > _MOST_ALTERNATIVES:

@@ -116,7 +116,8 @@ def _notes_on_skipped(inspection: Inspection) -> list[str]:
     skipped = inspection.remarks.passed
     notes: list[str] = []
     if hidden := skipped.get(HIDDEN):
-        notes.append(f"{len(hidden):,} hidden: {listed(hidden)}")
+        count = number_of(len(hidden), "hidden file or folder", "hidden files or folders")
+        notes.append(f"{count}: {listed(hidden)}")
     if empty := skipped.get(EMPTY):
         notes.append(f"{number_of(len(empty), 'empty folder')}: {listed(empty)}")
     for reason in dict.fromkeys(PRIVATE.values()):
@@ -131,8 +132,11 @@ def _notes_by_ending(names: Sequence[str], noun: str) -> list[str]:
     notes: list[str] = []
     for ending in sorted(groups, key=lambda ending: -len(groups[ending])):
         files = groups[ending]
-        count = f"{len(files):,} {ending or 'without an ending'}"
-        notes.append(f"{count}: no {noun} ({listed(files)})")
+        count = number_of(len(files), "file without an ending", "files without an ending")
+        if ending:
+            count = number_of(len(files), f"{ending} file")
+        verb = f"is no {noun}" if len(files) == 1 else f"are no {noun}s"
+        notes.append(f"{count}, which {verb}: {listed(files)}")
     return notes
 
 

@@ -80,13 +80,13 @@ def by_names(file: RecipeFile, names: Iterable[str], first_label: int) -> Classe
 
 
 def labels_in_words(names: Iterable[str], numbers: Iterable[int]) -> str:
-    """The labels of the first three classes and of the last one, as text: "cat 1, dog 2, fox 3, ...
-    wolf 12".
+    """The labels of the first three classes and of the last one, as text:
+    "cat is 1, dog is 2, fox is 3, ... wolf is 12".
     """
     texts: list[str] = []
     for name, number in zip(names, numbers, strict=True):
         is_number = name == str(number)
-        texts.append(name if is_number else f"{name} {number}")
+        texts.append(name if is_number else f"{name} is {number}")
     if len(texts) < 5:
         return ", ".join(texts)
     return f"{', '.join(texts[:3])}, ... {texts[-1]}"

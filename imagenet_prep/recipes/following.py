@@ -24,6 +24,10 @@ from imagenet_prep.tfrecord.inception import EDGES
 
 Buffer = bytes | memoryview
 
+_CORRECT_SIZE = "correct the size in the annotation file, or use the image that was annotated"
+_CORRECT_MASK = "correct the mask or its size, or use the image that was annotated"
+_OTHER_MASK = "get a sound mask of this image, or use the image that the mask was made for"
+
 
 class ImageForm(NamedTuple):
     """An image in a record: its size in pixels,
@@ -80,7 +84,7 @@ def _follow_objects(
 ) -> None:
     """Turn boxes and points, and scale areas."""
     if columns[SIZE] is not None and tuple(columns[SIZE]) != stored:
-        raise _other_size("its boxes are annotated in", columns[SIZE], stored)
+        raise _other_size("its boxes are annotated in", columns[SIZE], stored, _CORRECT_SIZE)
     turned = [turn_box(box, form.orientation) for box in boxes]
     for edge in EDGES:
         columns[f"boxes.{edge}"] = [getattr(box, edge) for box in turned]
@@ -122,7 +126,9 @@ def _object_masks(
         try:
             pixels = fill_outline(outline, stored, files, is_relative=is_relative)
         except ImageError as error:
-            raise ImageError(f"the mask of its object {number}: {error}") from error
+            raise ImageError(
+                f"the mask of its object {number}: {error}", error.remedy or _CORRECT_MASK
+            ) from error
         if not form.is_kept(stored):
             pixels = mask_pixels.fit_pixels(pixels, size, form.orientation)
         encoded.append(mask_pixels.encode_mask(pixels))
@@ -145,7 +151,7 @@ def _mask(
             mask = mask_pixels.png_of(data)
         return _fit_mask(mask, stored, form)
     except ImageError as error:
-        raise ImageError(f"its mask {name}: {error}") from error
+        raise ImageError(f"its mask {name}: {error}", error.remedy or _OTHER_MASK) from error
 
 
 def _fit_mask(mask: Buffer, stored: tuple[int, int], form: ImageForm) -> Buffer:
@@ -166,7 +172,9 @@ def _fit_mask(mask: Buffer, stored: tuple[int, int], form: ImageForm) -> Buffer:
     return mask_pixels.fit_png(mask, (form.width, form.height), form.orientation)
 
 
-def _other_size(subject: str, size: Sequence[int], stored: tuple[int, int]) -> ImageError:
+def _other_size(
+    subject: str, size: Sequence[int], stored: tuple[int, int], remedy: str = ""
+) -> ImageError:
     """The fault of boxes or a mask that are of another size than the image."""
     width, height = size
     stored_width, stored_height = stored
@@ -174,4 +182,4 @@ def _other_size(subject: str, size: Sequence[int], stored: tuple[int, int]) -> I
     problem = f"{subject} {width} x {height} pixels, {image_size}"
     if (height, width) == stored:
         problem += ": its EXIF orientation may have been applied to one of them"
-    return ImageError(problem)
+    return ImageError(problem, remedy)

@@ -173,7 +173,7 @@ def _shared_label(parts: Sequence[Samples]) -> tuple[str | None, InputError | No
             statements.append(f"{path} has labels in {label}")
             options.append(f"source: {{..., label: {label}}}")
         else:
-            statements.append(f"{path} has no column with a usual name of labels")
+            statements.append(f"{path} has no column called label, class or the like")
     options.append("source: {..., label: false}")
     problem = " and ".join(statements)
     hint = f"a recipe can say: {' or '.join(options)}"

@@ -148,7 +148,10 @@ def _are_numbers(objects: Sequence[tuple[RowObject, str]]) -> bool:
     are_numbers = isinstance(first_shape.label, int)
     for shape, place in objects:
         if isinstance(shape.label, int) != are_numbers:
-            problem = "the class of a box is of another type than those before"
+            kinds = ("a text", "a number") if are_numbers else ("a number", "a text")
+            problem = (
+                f"the class of a box is {kinds[0]}, and the class of a box before it is {kinds[1]}"
+            )
             raise fault(place, problem, "expected texts, or numbers")
     return are_numbers
 

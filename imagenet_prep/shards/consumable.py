@@ -74,7 +74,7 @@ def _refuse_obstacle(container: Container, layout: Layout, *, splits: int) -> No
         raise InputError(
             f"{path} can't be consumed: nothing proves that it can be fetched again",
             "expected a digest from a download, or from a check of the existing file",
-            Hint("check it: ", check, "    (with the site that it is from)"),
+            Hint("check it: ", check, "; if it is from another site than imagenet, add --source"),
         )
 
 

@@ -15,6 +15,12 @@ from imagenet_prep.state.manifest import CHANGED_BOXES
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import number_of
 
+SOUND_COPY = "get a sound copy of it"
+"""The remedy for a damaged image."""
+
+HOW_TO_LEAVE_OUT = "--on-damaged skip, in a recipe on_damaged: skip"
+"""The option of a command, and the key of a recipe, that leave out bad images."""
+
 
 class SplitSummary(Struct, frozen=True):
     """One split's part of a ConvertSummary: this run ``made`` some of its ``shards``, the others
@@ -89,12 +95,13 @@ def refusal_of(problems: list[Problem], refused: int, progress: Progress) -> Dat
     """The error for shards that bad images prevented; each image is noted."""
     for problem in problems:
         progress.note(f"bad image: {problem}")
-    remedy = "get a sound copy of it, or leave it out"
-    if len(problems) > 1:
-        remedy = "get sound copies of them, or leave them out"
+    remedy = problems[0].remedy
+    are_damaged = all(problem.remedy.startswith(SOUND_COPY) for problem in problems)
+    if len(problems) > 1 and are_damaged:
+        remedy = f"get sound copies of them, or leave them out: {HOW_TO_LEAVE_OUT}"
     return DataProblemsError(
         f"{number_of(len(problems), 'image')} can't be converted, {problems[0].subject} first; "
         f"{number_of(refused, 'shard was', 'shards were')} not made",
         problems[0].detail,
-        f"{remedy}: --on-damaged skip, in a recipe on_damaged: skip",
+        remedy,
     )

@@ -18,6 +18,7 @@ from imagenet_prep.hints import Hint
 from imagenet_prep.images import jpeg
 from imagenet_prep.model import Item, OnDamaged, Portable, Problem, ProblemKind, ShardInfo
 from imagenet_prep.recorders.recorder import Recorded, Recorder, looser_check
+from imagenet_prep.shards.convert_summary import HOW_TO_LEAVE_OUT, SOUND_COPY
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.row_bytes import read_in_turn
 from imagenet_prep.sources.slices import Buffer, Reader
@@ -32,8 +33,6 @@ from imagenet_prep.tfrecord.framing import Index
 
 _BATCH = 4 << 20
 """Bytes of the images whose records are made together, before the first of them is written."""
-
-_REMEDY = "get a sound copy of it, or leave it out: --on-damaged skip, in a recipe on_damaged: skip"
 
 
 class Outcome(Struct, frozen=True):
@@ -195,7 +194,9 @@ class _Making:
         """Note a bad image, its place, and the check that would take it."""
         detail = f"{error} ({catalog.place(row)}, {catalog.lengths[row]:,} bytes)"
         looser = looser_check(self._task.recorder, item, content)
-        remedy = f"{_REMEDY}; {looser} accepts it unchanged" if looser else _REMEDY
+        remedy = f"{error.remedy or SOUND_COPY}, or leave it out: {HOW_TO_LEAVE_OUT}"
+        if looser:
+            remedy += f"; {looser} accepts it unchanged"
         self._faults.append(str(error))
         self._problems.append(Problem(ProblemKind.BAD_IMAGE, item.filename, detail, remedy))
 

@@ -81,7 +81,10 @@ def iter_entries(view: Sliceable) -> Iterator[Member]:
     position = window_start = start
     window = b""
     whole = -1  # the last byte of the window where a header is in it as a whole
-    for _ in range(count):
+    for entry_count in range(count):
+        if position == stop:
+            reason = f"the central directory ends after {entry_count:,} of {count:,} entries"
+            raise ZipFault(position, reason)
         if position - window_start > whole:
             window_start = position
             window = bytes(view[position : min(stop, position + _WINDOW)])
@@ -100,12 +103,10 @@ def iter_entries(view: Sliceable) -> Iterator[Member]:
             yield name, position, size
         position = following
     if position != stop:
-        rest = number_of(
-            stop - position,
-            "byte of the central directory is",
-            "bytes of the central directory are",
-        )
-        raise ZipFault(position, f"{rest} not an entry")
+        rest = number_of(stop - position, "byte", "bytes")
+        counted = number_of(count, "entry", "entries")
+        reason = f"{rest} of the central directory follow the {counted} that the end record counts"
+        raise ZipFault(position, reason)
     _refuse_overlaps(begins, ends)
 
 

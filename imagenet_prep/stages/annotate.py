@@ -291,14 +291,14 @@ _usable = re.compile(r"[^.,\x00-\x1f\x7f\ud800-\udfff][^,\x00-\x1f\x7f\ud800-\ud
 _EXPECTED = "expected "
 """The first word about a file that has a wrong name; others are about its content."""
 
+_EXPECTED_FOLDER = f"{_EXPECTED}it in the folder of a class"
+
 
 def _wnid_of(split: str, folder: str, name: str) -> str:
     """The class of an annotation's folder; for validation, the class of its image."""
     if split == facts.TRAIN:
         if not facts.is_wnid(folder):
-            raise AnnotationFault(
-                f"{_EXPECTED}it in the folder of a class, like n01440764/n01440764_1.xml"
-            )
+            raise AnnotationFault(f"{_EXPECTED_FOLDER}, like n01440764/n01440764_1.xml")
         if not _usable(name):
             raise AnnotationFault(
                 f"{_EXPECTED}a name like {folder}_1.xml: not hidden, UTF-8, no comma, "
@@ -314,7 +314,12 @@ def _wnid_of(split: str, folder: str, name: str) -> str:
 def _problem(subject: str, detail: str) -> Problem:
     """The problem of an annotation; one that was read by its wrong name can be renamed."""
     remedy = "no action needed; its image has no boxes, as in 2016"
-    if detail.startswith(_EXPECTED):
+    if detail.startswith(_EXPECTED_FOLDER):
+        remedy = (
+            "to get its boxes, move it into the folder of its class "
+            "(unpack an archive first, and pack it again), and run annotate again"
+        )
+    elif detail.startswith(_EXPECTED):
         remedy = "to get its boxes, give it such a name and run annotate again"
     return Problem(ProblemKind.BAD_ANNOTATION, subject, detail, remedy)
 

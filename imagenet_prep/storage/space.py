@@ -88,7 +88,8 @@ def refuse_lack(needs: Iterable[Need], *, may_consume: bool = False) -> None:
     ``may_consume``: the error proposes that the raw data gives its space to the shards.
     """
     or_consume = Hint(
-        "; or let the shards take the space of the archives: ", rerun((("consume", True),))
+        "; or let the shards take the space of the archives, which are lost then: ",
+        rerun((("consume", True),)),
     )
     for room in rooms_for(needs):
         if room.lacks_space:

@@ -279,10 +279,11 @@ def _refuse_unlabelled(records: ShardSet, unlabelled: int | None) -> None:
     and no label stands for it.
     """
     if records.unlabelled and unlabelled is None:
-        what = f"{number_of(records.unlabelled, 'record')} of {records!r} have no label"
+        verb = "has" if records.unlabelled == 1 else "have"
+        what = f"{number_of(records.unlabelled, 'record')} of {records!r} {verb} no label"
         hint = (
             "give unlabelled=-1, and leave them out: dataset.unbatch().filter(lambda image, "
-            "label: label >= 0)"
+            "label: label >= 0).batch(N)"
         )
         raise InputError(what, "expected a label for each image", hint)
 

@@ -26,7 +26,7 @@ def print_init(summary: InitSummary, quiet: bool) -> None:
     tell(f"found {summary.found}", *summary.evidence)
     if summary.classes:
         classes = _class_counts(summary.classes)
-        tell(f"classes: {classes}", f"labels: {summary.labels}")
+        tell(f"images per class: {classes}", f"labels: {summary.labels}")
     for text in summary.passed:
         tell(Hint("skipped: ", text))
     tell(*summary.warnings)

@@ -319,7 +319,7 @@ def _other_members(inspection: Inspection, content: Content) -> tuple[list[Input
                 others.append(name)
     skip_notes: list[str] = []
     if others:
-        skip_notes.append(f"{counted(others)} in tars: no image ({listed(others)})")
+        skip_notes.append(f"no images in tars: {counted(others)} ({listed(others)})")
     if empty:
         skip_notes.append(f"{number_of(len(empty), 'empty tar')}: {listed(empty)}")
     if not data:

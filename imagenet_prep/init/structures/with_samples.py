@@ -348,21 +348,40 @@ def _choose_label(
     """The column of labels, if it has no usual name, or is asked for;
     otherwise the columns that it may be.
     """
-    if column in samples.columns:
-        return column, []
     if column:
-        problem = f"{inspection.folder} has no column {column}"
-        expected = "expected no --label: there are no columns"
-        if samples.columns:
-            expected = f"expected --label {either(samples.columns)}"
-        hint = Hint("without --label: ", inspection.command(label=None))
-        raise InputError(problem, expected, hint)
+        _refuse_no_label(inspection, samples, column)
+        return column, []
     if samples.label is not None or samples.doubt:
         return None, []
     candidates = _candidates(samples)
     if not candidates:
         return None, []
     return _choose_candidate(inspection, samples, candidates, kind)
+
+
+def _refuse_no_label(inspection: Inspection, samples: Samples, column: str) -> None:
+    """Raise InputError unless the samples have this column, and it can have their labels."""
+    path = samples.listing.containers[0].path
+
+    def can_be_label(name: str) -> bool:
+        return class_values(samples.table(name, path)) is not None
+
+    if column in samples.columns and can_be_label(column):
+        return
+    label_columns = [name for name in samples.columns if can_be_label(name)]
+    problem = f"{inspection.folder} has no column {column}"
+    if column in samples.columns:
+        problem = f"{inspection.folder}: {column} can't be the label: it has "
+        first_value = next(iter(samples.columns[column]), None)
+        if isinstance(first_value, list):
+            problem += f"{number_of(len(first_value), 'value')} for each image"
+        else:
+            problem += "values that are no whole numbers or texts"
+    expected = "expected no --label: no column can be the label"
+    if label_columns:
+        expected = f"expected --label {either(label_columns)}"
+    hint = Hint("without --label: ", inspection.command(label=None))
+    raise InputError(problem, expected, hint)
 
 
 def _choose_candidate(

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 _RUNS = "encodedpixels"
 _NO_OBJECT = "-1"
 _CLASSES = ("classid", "class", "label")
-_WHOLE = re.compile(r"[0-9]{1,18}")
+_WHOLE = re.compile(r"[0-9]+")
+_MOST_DIGITS = 18
 
 
 class _RunsOfObject(NamedTuple):
@@ -103,6 +104,9 @@ def _coco_counts(words: Sequence[str], size: Size) -> list[int]:
     for word in words:
         if not _WHOLE.fullmatch(word):
             raise ImageError(f"{word[:40]!r} is not a whole number from 0")
+        if len(word) > _MOST_DIGITS:
+            problem = f"the number {word[:40]} has more than {_MOST_DIGITS} digits"
+            raise ImageError(problem)
         numbers.append(int(word))
     counts: list[int] = []
     position = 0

@@ -77,9 +77,13 @@ def _read_object(words: Sequence[str], class_names: Sequence[str], place: str) -
         raise fault(place, number_of(len(words), "value"), expected)
     class_name = _class_name(words[0], class_names, place)
     numbers = [parse_number(word, place) for word in words[1:]]
-    if not all(-NO_PIXELS < number < NO_PIXELS for number in numbers):
-        expected = "expected numbers from 0 to 1, relative to the image"
-        raise fault(place, f"the numbers are {' '.join(words[1:6])}", expected)
+    for value_number, number in enumerate(numbers, 2):
+        if -NO_PIXELS < number < NO_PIXELS:
+            continue
+        size = "large" if number > 0 else "small"
+        word = words[value_number - 1]
+        problem = f"the number {word[:40]} (value {value_number} of the line) is too {size}"
+        raise fault(place, problem, "expected numbers from 0 to 1, relative to the image")
     if is_polygon:
         points = list(zip(numbers[::2], numbers[1::2], strict=True))
         return DrawnObject.polygon(class_name, points, place)
