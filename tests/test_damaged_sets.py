@@ -269,6 +269,9 @@ def test_the_names_come_before_the_manifest(folder: Path) -> None:
 )
 def test_the_remedy_counts_bad_images(count: int, words: str) -> None:
     """One image is no "them"."""
-    problems = [Problem(ProblemKind.BAD_IMAGE, f"{number}.jpg", "cut") for number in range(count)]
+    remedy = "get a sound copy of it, or leave it out: on_damaged: skip"
+    problems = [
+        Problem(ProblemKind.BAD_IMAGE, f"{number}.jpg", "cut", remedy) for number in range(count)
+    ]
     refusal = refusal_of(problems, 1, Silent())
     assert refusal.hint.startswith(f"get {words}, or leave ")

@@ -174,7 +174,7 @@ def test_classes_get_their_names_from_the_map(tmp_path: Path) -> None:
     write_batches(tmp_path / "small", "protocol 4")
     write_synsets(tmp_path / "small")
     said = command("init", "small", cwd=tmp_path).stdout
-    assert "n90000001 1, " in said
+    assert "n90000001 is 1, " in said
     assert "no names of classes" not in said
     recipe = (tmp_path / "small.yaml").read_text()
     assert "\n# labels are 1 to 1000 in the order of map_clsloc.txt" in recipe

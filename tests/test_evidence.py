@@ -138,7 +138,7 @@ TAKEN: dict[str, Made] = {
     ),
     # one-hot columns
     "one-hot columns": taken(
-        labelled("l.csv", HOT), "the columns b, a give 2 classes", "b 1, a 2", train=LETTERS
+        labelled("l.csv", HOT), "the columns b, a give 2 classes", "b is 1, a is 2", train=LETTERS
     ),
     "one-hot columns of true and false": taken(
         labelled("l.csv", HOT.replace(",1", ",True").replace(",0", ",False")), train=LETTERS
@@ -258,14 +258,14 @@ TAKEN: dict[str, Made] = {
     # names of ids
     "names of numbers in another column": taken(
         labelled("l.csv", rows("{n},{l},no {l}", NUMBERS, "file,label,class_name")),
-        "no 3 3, no 4 4",
+        "no 3 is 3, no 4 is 4",
         train=dict(NUMBERS),
     ),
     "names of numbers in a file": taken(
         labelled("l.csv", rows("{n},{l}", NUMBERS, "file,label"))
         | {"map.json": b'{"3": "elk", "4": "fox"}'},
         "map.json names all of 2 classes",
-        "elk 3, fox 4",
+        "elk is 3, fox is 4",
         train=dict(NUMBERS),
     ),
     "facts of cameras are no classes": taken(

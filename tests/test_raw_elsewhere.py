@@ -41,7 +41,8 @@ def other(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 def files(folder: Path) -> set[Path]:
     """Every file below a folder except locks."""
-    return {path for path in folder.rglob("*") if path.is_file() and path.name != "lock"}
+    paths = list(folder.rglob("*"))
+    return {path for path in paths if path.is_file() and path.name != "lock"}
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -184,7 +184,7 @@ def test_a_value_that_can_not_be_read_has_a_plain_reason(
     recipe = save(tmp_path, "source: {webdataset: f.tar}\n", **{"f.tar": content})
     with pytest.raises(InputError) as caught:
         load(recipe, None, ENGINE)
-    assert caught.value.lines == ["f/1.json can't be read", reason, "correct it in its tar"]
+    assert caught.value.lines == ["f/1.json can't be read", reason, "correct it in its archive"]
 
 
 def test_the_folder_of_a_database_leads_to_its_file(tmp_path: Path) -> None:

@@ -260,7 +260,7 @@ def test_a_pipe_is_not_said_to_be_missing(tmp_path: Path) -> None:
         show(pipe)
     for arguments in (("verify", pipe), ("diff", pipe, tmp_path), ("export", "mds", pipe, "out")):
         ran = command(*arguments, status=2)
-        assert f"error: {pipe} is neither a file nor a folder\n" in ran.stderr
+        assert f"{pipe} is neither a file nor a folder" in ran.stderr
 
 
 def test_save_image(tmp_path: Path) -> None:

@@ -933,5 +933,5 @@ def test_init_names_no_recipe_that_it_did_not_write(tmp_path: Path) -> None:
     save(tmp_path / "data" / "metadata.csv", b"file_name,label\n0.ppm,a\n")
     refused = prep_here("init", "data", cwd=tmp_path)
     assert refused.returncode == 4
-    assert "or say in a recipe what the content is" in refused.stderr
+    assert "or write `content` in a recipe" in refused.stderr
     assert "data.yaml" not in refused.stderr

@@ -144,8 +144,10 @@ def _unreadable_files(
     )
     endings = ", ".join(ENDINGS[content])
     verb = "write" if file.recipe.content is None else "correct"
-    recipe = file.path if file.path.is_file() else "a recipe"  # init has not written its own
-    hint = f"convert or remove them, or {verb} `content` in {recipe}"
+    where = f"{verb} `content` in {file.path}"
+    if not file.path.is_file():  # init has not written its own
+        where = "write `content` in a recipe"
+    hint = f"convert or remove them, or {where}"
     if may_skip:
         hint += "; on_damaged: skip, or --on-damaged skip, leaves them out"
     return InputError(
