@@ -43,7 +43,8 @@ impossible_boxes init kept_folders labels_file large_sets structures looks manif
 odd_json part_sets patterns planning raw_set recipe_pages recipe_places recipe_sets recorders
 refusals regroup remedies repaired_bytes segmentation setting_values shard_writer show sites status
 table_page terminal toy_format toy_source trust twice universal_table upright voc whole_inputs
-wording
+wording init_messages misread_folders path_parts recipe_notes words_of_commands words_of_findings
+words_of_reports array_faults
 """
 """Tests of what no Python changes, by the names of their modules: a second Python is spared them.
 
