@@ -733,6 +733,18 @@ def test_shards_beside_the_images_are_not_called_checked(tmp_path: Path) -> None
     assert "to verify shards: imagenet-prep verify made" in printed
 
 
+def test_shards_that_are_the_source_are_checked(tmp_path: Path) -> None:
+    """Shards next to the recipe that reads them are not called unchecked."""
+    make_flowers(tmp_path / "flowers", 3)
+    command("init", "flowers", cwd=tmp_path)
+    command("convert", "made", "--config", "flowers.yaml", cwd=tmp_path)
+    shutil.rmtree(tmp_path / "made" / "imagenet-prep")
+    (tmp_path / "made" / "again.yaml").write_text("source: {tfrecord: train-*-of-*}\n")
+    printed = command("verify", "--config", "made/again.yaml", cwd=tmp_path).stdout
+    assert "as listed: all 15 images listed are sound." in printed
+    assert "only images were checked" not in printed
+
+
 def test_a_copy_that_was_consumed_is_one_problem_a_split(whole: MadeSet, tmp_path: Path) -> None:
     """Images that are in the shards alone are not compared class by class,
     and nothing calls them damaged.

@@ -85,7 +85,12 @@ def _counts(listing: RawListing, findings: ImageFindings) -> dict[str, int]:
 
 
 def _note_on_shards(layout: Layout) -> Iterator[Hint]:
-    """A note that shards in the same DATA_DIR were not looked at."""
+    """A note that the shards of a set made in the same DATA_DIR were not looked at.
+
+    Other shards may be those that a recipe reads.
+    """
+    if not (layout.plan_path.exists() or layout.manifest_path.exists()):
+        return
     shard_count = len(layout.find_shards())
     if shard_count:
         subject = f"only images were checked, and not the {number_of(shard_count, 'shard')} in "
