@@ -4,14 +4,13 @@ commands that make it a plain tar.
 
 from __future__ import annotations
 
-import itertools
-import os
 import re
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import CommandLine, command_line
 from imagenet_prep.hints import Hint
+from imagenet_prep.storage.durable import unused_path
 
 _COMPRESSED = {
     rb"\x1f\x8b": "gzip",
@@ -61,18 +60,9 @@ def _how_to_decompress(archive: object, compression: str, inside: str) -> str:
     if target == path:
         next_step = "then run the same command again"
     else:
-        target = _unused(target.removesuffix(".tar"), ".tar")
+        target = unused_path(target.removesuffix(".tar"), ".tar")
         next_step = f"then name {target}"
     return Hint(decompress_command(path, target, compression), f"    ({next_step})")
-
-
-def _unused(stem: str, ending: str) -> str:
-    """A path that no file has: a command that writes to it replaces nothing."""
-    path = f"{stem}{ending}"
-    numbers = itertools.count(2)
-    while os.path.lexists(path):
-        path = f"{stem}-{next(numbers)}{ending}"
-    return path
 
 
 def compression_of(start: bytes) -> str:
@@ -88,7 +78,7 @@ def decompress_command(source: str, target: str, compression: str) -> CommandLin
     """
     packed = source
     if source == target:
-        packed = _unused(source, f".{_SUFFIXES[compression]}")
+        packed = unused_path(source, f".{_SUFFIXES[compression]}")
     decompress = command_line([_DECOMPRESSORS[compression], "-dc", "--", packed])
     unpack = decompress.into(target)
     if packed == source:

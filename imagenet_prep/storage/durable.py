@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import sys
 from collections.abc import Sequence
@@ -94,11 +95,18 @@ def _refuse_link_or_file(folder: Path) -> None:
 
 def move_away(path: object) -> CommandLine:
     """The command that gives a path a name that nothing has: ``path.moved``, ``path.moved-2``."""
-    new_name, number = f"{path}.moved", 1
-    while os.path.lexists(new_name):
-        number += 1
-        new_name = f"{path}.moved-{number}"
-    return command_line(["mv", "--", str(path), new_name])
+    return command_line(["mv", "--", str(path), unused_path(f"{path}.moved")])
+
+
+def unused_path(stem: str, ending: str = "") -> str:
+    """``stem`` and ``ending``, with a number between if something has that path: a command that
+    writes to it replaces nothing.
+    """
+    path = f"{stem}{ending}"
+    numbers = itertools.count(2)
+    while os.path.lexists(path):
+        path = f"{stem}-{next(numbers)}{ending}"
+    return path
 
 
 def sync_file_system(folder: Path) -> None:
