@@ -136,10 +136,14 @@ HEAVY |= {"matplotlib", "jinja2", "msgspec", "yaml", "pyarrow"}
 
 @pytest.mark.parametrize(
     ("module", "needed"),
-    [("cli", set()), ("stages.convert", {"multiprocessing", "numpy", "msgspec"})],
+    [
+        ("cli", set()),
+        ("stages.convert", {"multiprocessing", "numpy", "msgspec"}),
+        ("stages.verify", {"msgspec"}),
+    ],
 )
 def test_what_is_imported_is_light(module: str, needed: set[str]) -> None:
     """The command line, all that --help needs, loads nothing that takes long;
-    convert no image library or network.
+    convert no image library or network; verify no NumPy either.
     """
     assert not _loaded_by(f"import imagenet_prep.{module}") & (HEAVY - needed)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.class_parts import WHOLE, Part
-from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.text import listed, number_of
+
+if TYPE_CHECKING:  # verify counts without NumPy, which a catalog loads
+    from imagenet_prep.sources.catalog import Catalog
 
 _NAMED = 3  # some names of more classes say little
 
