@@ -185,7 +185,7 @@ RECIPES = {
     "column of other content": (
         FOLDERS + "record: {a: raw}\n",
         "record.a: no column 'raw'",
-        "of pixels",
+        "raw is a column of content: pixels, and content is image",
     ),
     "column of no labels": (
         FILES + "record: {a: label}\n",
@@ -194,7 +194,7 @@ RECIPES = {
     ),
     "column's type": (
         FOLDERS + "record: {a: {from: encoded, type: int64}}\n",
-        "encoded can't be int64",
+        "the column encoded can't be of type int64",
         "bytes",
     ),
     "feature's type": (
@@ -333,7 +333,7 @@ INPUTS = {
     "masks that are not there": (
         FOLDERS + "mask: {folder: gone}\n",
         "gone is not there",
-        "paths are relative to --raw",
+        "relative paths start at --raw",
     ),
     "two masks of an image": (
         FOLDERS + "mask: {folder: twins}\n",
@@ -351,7 +351,7 @@ INPUTS = {
     "one manifest of two, and a pattern": (
         f"{PAIR}input_file_pattern: 'arrays/*.npy'\n",
         "pair-b.txt is not there, and pair-a.txt is there",
-        "of each split, or of none\nbring it back, or remove the others",
+        "of each split, or of none\nbring it back, or remove the other one: all are made again",
     ),
     "one manifest of two, and no pattern": (
         PAIR,
@@ -458,7 +458,7 @@ INPUTS = {
     ),
     "labels in one of two files": (
         FILES + "labels: {file: {train: less.csv, test: nolabel.csv}}\n",
-        "nolabel.csv has no column of labels, and another file has one",
+        "nolabel.csv has no column of labels, ",
         "in every file, or in none",
     ),
     "labels of two files, and one that is not there": (
@@ -493,7 +493,7 @@ INPUTS = {
     ),
     "names that are no JSON": (
         FOLDERS + "class_names: broken.json\n",
-        "broken.json is not JSON: ",
+        "broken.json can't be read as JSON: ",
         "",
     ),
     "two names of a class": (
@@ -503,17 +503,17 @@ INPUTS = {
     ),
     "names in other bytes": (
         FOLDERS + "class_names: latin.txt\n",
-        "latin.txt is not UTF-8 from byte 3 on",
+        "latin.txt is not UTF-8, at byte 3",
         "expected UTF-8",
     ),
     "names in a huge cell": (
         FOLDERS + "class_names: huge.csv\n",
-        "huge.csv is not a CSV in line 2: field larger than field limit",
+        "huge.csv can't be read as a CSV, line 2: field larger than field limit",
         "",
     ),
     "classes in other bytes": (
         FOLDERS + "classes: latin.txt\n",
-        "latin.txt is not UTF-8 from byte 3 on",
+        "latin.txt is not UTF-8, at byte 3",
         "expected UTF-8",
     ),
     "labels that are no JSON": (
@@ -580,7 +580,7 @@ INPUTS = {
     ),
     "a PPM": (
         "source: {folders: ppms}\n",
-        "1 file can't be read as an image, rose/0.ppm first",
+        "1 file is not known as an image: rose/0.ppm\n",
         ".jpg, .jpeg, .png",
     ),
     "a link of a folder": (
@@ -604,7 +604,7 @@ INPUTS = {
         "out.tar holds a member whose name leads out",
         "../x.png",
     ),
-    "no such split": (ROSES % "{folder: lily}", "line 2: no file is in split test", ""),
+    "no such split": (ROSES % "{folder: lily}", "line 2: split test is empty", ""),
     "a file in two splits": (
         ROSES % "{files: '*/*'}",
         "rose/0.png is in the splits train and test",

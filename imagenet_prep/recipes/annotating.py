@@ -19,7 +19,7 @@ from imagenet_prep.recipes.annotated_images import AnnotatedImages, Roots
 from imagenet_prep.recipes.box_files import BoxFile, Marked
 from imagenet_prep.recipes.box_policy import fault
 from imagenet_prep.recipes.classes import class_notes
-from imagenet_prep.recipes.formats import load_format
+from imagenet_prep.recipes.formats import Format, load_format
 from imagenet_prep.recipes.impossible_boxes import (
     count_changed,
     note_impossible,
@@ -158,7 +158,7 @@ def _add_boxes(annotations: Annotations, keys: Boxes, images: AnnotatedImages) -
     box_format = load_format(keys.format)
     box_format.mark(keys, images)
     if not images.marked and images.names:
-        raise _none_annotated(keys, images)
+        raise _none_annotated(keys, images, box_format)
     _take_marked(
         annotations,
         keys,
@@ -199,27 +199,34 @@ def _take_marked(
     annotations.notes += _note_of_labels(annotations.classes)
 
 
-def _none_annotated(keys: Boxes, images: AnnotatedImages) -> InputError:
+def _none_annotated(keys: Boxes, images: AnnotatedImages, box_format: Format) -> InputError:
     """The error for annotations of other images: it shows a name of each."""
     place = listed(keys.places)
     missing = list(dict.fromkeys(images.missing))
     if not missing:
-        return InputError(
-            f"{place} has no annotation of an image",
-            "expected at least one image that the annotations name",
+        expected = "expected at least one image that the annotations name"
+        return InputError(f"{place}: no image is annotated", expected)
+    expected = f"expected names such as {images.names[0]}, got {missing[0]}"
+    if box_format.is_by_name:
+        none_is_there = number_of(
+            len(missing),
+            "annotated image, which is not among the images",
+            "annotated images, and none of them is among the images",
         )
-    none_is_there = number_of(
-        len(missing),
-        "annotated image, which is not among the images",
-        "annotated images, and none of them is among the images",
-    )
-    expected = f"expected names such as {images.names[0]}, and it has {missing[0]}"
-    hint = (
-        "get the images; or, if the names start with other folders, "
-        "run init with --strip FOLDERS/, or write "
-        "`strip: FOLDERS/` in the recipe"
-    )
-    return InputError(f"{place} has {none_is_there}", expected, hint)
+        hint = "get the images"
+        if any("/" in name.partition(" (")[0] for name in missing):
+            hint += (
+                "; or, if the names start with other folders, run init with --strip FOLDERS/, "
+                "or write `strip: FOLDERS/` in the recipe"
+            )
+    else:
+        none_is_there = number_of(
+            len(missing),
+            "file, which has the name of no image",
+            "files, and none of them has the name of an image",
+        )
+        hint = "get the images, or give the annotations their names"
+    return InputError(f"{place}: {none_is_there}", expected, hint)
 
 
 def _match_up(
@@ -351,8 +358,10 @@ def _add_masks(annotations: Annotations, keys: Mask, roots: Roots) -> None:
     annotations.unmatched_annotations = pairs.missing
     rows = sorted(pairs.paths)
     if not rows:
-        problem = f"{place}: no mask belongs to an image in {roots.base}"
-        raise InputError(problem, "expected at least one image with a mask")
+        expected = "expected at least one image with a mask"
+        if names:
+            expected = f"expected a mask with the name of an image, such as {names[0]}"
+        raise InputError(f"{place}: no mask belongs to an image", expected)
     mask_paths = [pairs.paths[row] for row in rows]
     annotations.listing = annotations.listing.picked(rows)
     threshold: list[int] = []
@@ -465,5 +474,5 @@ def _labels_of(image: Marked, labels: Mapping[str, int]) -> list[int]:
     for text in image.texts:
         if text not in labels:
             expected = f"expected one of {listed(labels, 20)}"
-            raise fault(image.place, f"the class {text!r} is not among the `names`", expected)
+            raise fault(image.place, f"the class {text!r} is not in `names`", expected)
     return [labels[text] for text in image.texts]

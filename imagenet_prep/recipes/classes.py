@@ -172,7 +172,7 @@ def _read_classes(path: AnyPath) -> list[tuple[str, str]]:
     try:
         content = read_plain(path).decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        problem = f"{path} is not UTF-8 from byte {error.start:,} on"
+        problem = f"{path} is not UTF-8, at byte {error.start:,}"
         raise InputError(problem, "expected UTF-8") from error
     pairs: list[tuple[str, str]] = []
     for line in content.split("\n"):

@@ -137,7 +137,8 @@ def _refuse_several_labels(
     if table is None or not needs_one_label or not table.is_several:
         return
     key = "record" if is_inception else "stratified"
-    raise file.fault((key,), "files have several labels", "expected one label each, or no such key")
+    expected = f"expected one label for each file, or no `{key}` in the recipe"
+    raise file.fault((key,), "files have several labels", expected)
 
 
 def _refuse_keys_of_labels(file: RecipeFile, *, is_inception: bool) -> None:

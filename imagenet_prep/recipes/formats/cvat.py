@@ -49,7 +49,9 @@ def _no_objects(path: Path, images: Sequence[ElementTree.Element]) -> InputError
 
 def _read_image(element: ElementTree.Element, path: Path) -> Drawn:
     name = element.get("name", "")
-    place = f"{path}: image {element.get('id')} ({name})"
+    image_id = element.get("id")
+    title = "image" if image_id is None else f"image {image_id}"
+    place = f"{path}: {title} ({name})"
     width, height = _numbers(element, ("width", "height"), place)
     image = Drawn(name, place, [], check_size(width, height, place))
     shapes = [child for child in element if child.tag != "tag"]
@@ -61,11 +63,11 @@ def _read_image(element: ElementTree.Element, path: Path) -> Drawn:
 def _read_object(element: ElementTree.Element, place: str) -> DrawnObject:
     label = element.get("label", "")
     if not label:
-        raise fault(place, "no label", "expected the class")
+        raise fault(place, "the object has no label", "expected the class")
     rotation = parse_number(element.get("rotation", "0"), f"{place}: rotation")
     if rotation % 360:
         problem = f"the {element.tag} is rotated"
-        raise fault(place, problem, "expected sides along those of the image")
+        raise fault(place, problem, "expected a rotation of 0")
     if element.tag == "polygon":
         points = _points(element, place)
         return DrawnObject.polygon(label, points, place)
@@ -85,7 +87,7 @@ def _points(element: ElementTree.Element, place: str) -> list[tuple[float, float
     """The corners of a polygon."""
     pairs = [pair.split(",") for pair in element.get("points", "").split(";")]
     if any(len(pair) != 2 for pair in pairs):
-        raise fault(place, "its points are no pairs of numbers", "expected x,y;x,y;...")
+        raise fault(place, "its points are not all pairs of numbers", "expected x,y;x,y;...")
     points = []
     for x, y in pairs:
         points.append((parse_number(x, place), parse_number(y, place)))

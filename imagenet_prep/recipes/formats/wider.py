@@ -59,8 +59,9 @@ def _no_face(
     lines = number_of(expected_lines, "line")
     expected = f"expected {lines} of x, y, width and height for {image.name}"
     if not number:
-        return fault(image.place, f"the file ends after {line_count} of them", expected)
-    return fault(f"{path}, line {number}", "it has no four numbers", expected)
+        found_lines = number_of(line_count, "line")
+        return fault(image.place, f"the file ends after {found_lines} of boxes", expected)
+    return fault(f"{path}, line {number}", "the line has fewer than four values", expected)
 
 
 def _read_face(line: str, place: str) -> DrawnObject:
