@@ -19,7 +19,7 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.recipes.annotation_files import read_text
 from imagenet_prep.recipes.class_names import read_names
-from imagenet_prep.recipes.classes import _read_classes
+from imagenet_prep.recipes.classes import Classes, _read_classes, refuse_below_first
 from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.recipes.recipe_file import read_recipe
 from imagenet_prep.recipes.rules import is_imagenet
@@ -254,6 +254,11 @@ RECIPES = {
         "line 2: resize: the files are arrays",
         "resize works with images only\nleave resize out, or name image files",
     ),
+    "Inception's records of arrays": (
+        FILES + "record: inception\n",
+        "record: the files are arrays",
+        "record: inception works with images only\nleave record out, or name image files",
+    ),
     "split of shards": (
         FOLDERS + "shards:\n  test: 2\n",
         "line 3: shards.test: there is no split test",
@@ -476,6 +481,11 @@ INPUTS = {
         "splits.csv: the column part has x, y, which are not names of splits",
         "splits: {train: {value: x}, ...}",
     ),
+    "values of splits that YAML would read otherwise": (
+        FILES + "labels: {file: words.csv, split: part}\n",
+        "words.csv: the column part has a: b, true, which are not names of splits",
+        'splits: {train: {value: "a: b"}, ...}',
+    ),
     "a value of no split": (
         FILES + "labels: {file: splits.csv, split: part}\nsplits: {train: {value: x}}\n",
         "the column part has y, and `splits` of ",
@@ -615,6 +625,16 @@ INPUTS = {
         "flowers/rose/0.png is in several folders of split train: flowers/, flowers/rose/",
         "every file in one of them",
     ),
+    "a folder of a split, twice": (
+        "source: {files: 'flowers/*/*'}\nsplits: {train: {folder: [flowers, flowers]}}\n",
+        "flowers/daisy/0.png is in several folders of split train: flowers/, flowers/",
+        "take a folder that is in another one, or named twice, out of `splits`",
+    ),
+    "a name of two files in a manifest of a split": (
+        FOLDERS + "splits: {train: {manifest: bare.txt}}\n",
+        "bare.txt, line 1: 0.png names no file of the source, or several",
+        "expected one file of the source in each line",
+    ),
     "a name of odd bytes": (
         "source: {folders: odd}\n",
         r"a name that can't be used: 'rose/\xff.png'",
@@ -674,6 +694,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "signs.csv": "file_name,label\nflowers/rose/0.png,1\nflowers/daisy/0.png,-1\n",
         "ones.csv": "0.npy,1,1\n1.npy,2,2\n",
         "pair-a.txt": "arrays/0.npy\n",
+        "words.csv": "path,label,part\n0.npy,1,true\n1.npy,2,a: b\n",
+        "nan.csv": "path,label,size\n0.npy,1,nan\n1.npy,2,0.5\n",
+        "bare.txt": "0.png\n",
         "splits.csv": "path,label,part\n0.npy,1,x\n1.npy,2,y\n",
         "roses.txt": "daisy\nrose\nrose\nrose\n",
         "twice.json": '[["0.npy", 1],\n["1.npy", 2], ["0.npy", 3]]',
@@ -747,6 +770,23 @@ def test_a_broken_input_is_one_message(folder: Path, name: str) -> None:
     assert isinstance(error, InputError), str(error)
     assert all(part in str(error) for part in expected), str(error)
     assert len(str(error).splitlines()) <= 3
+
+
+def test_two_features_hold_one_column_with_nan(folder: Path) -> None:
+    """NaN is not equal to itself: the column is the same."""
+    path = folder / "recipe.yaml"
+    path.write_text(FILES + "labels: nan.csv\nrecord: {a: size, b: {from: size}}\n")
+    take(path)
+
+
+def test_a_number_below_those_of_other_sets_has_its_own_hint(folder: Path) -> None:
+    """Another first label would contradict the other sets."""
+    path = folder / "recipe.yaml"
+    path.write_text(FOLDERS)
+    classes = Classes(("0",), ("0",), (0,), 1, is_numbered=True)
+    with pytest.raises(InputError, match="the first label is 1 of all sets") as caught:
+        refuse_below_first(read(path), classes, is_shared=True)
+    assert "first_label" not in caught.value.hint
 
 
 def test_a_recipe_that_is_not_there(tmp_path: Path) -> None:

@@ -295,7 +295,7 @@ def _refuse_two_kinds(file: RecipeFile, mapped: Mapped, features: Sequence[Mappe
     key = ("record", mapped.feature)
     earlier_kinds = {other.kind for other in features if other.column == mapped.column}
     if not earlier_kinds:
-        problem = f"the annotations have a column {mapped.column}, too"
+        problem = f"{mapped.column} is the name of another column, too"
         raise file.fault(key, problem, "expected another name in the labels file")
     if mapped.kind not in earlier_kinds:
         problem = f"another feature holds the column {mapped.column} with another type"

@@ -153,7 +153,7 @@ def _hint_on_empty(file: RecipeFile, split: str) -> str:
         return f"correct what `splits` says of {split}, or take that split out"
     if file.recipe.boxes is not None and file.recipe.boxes.format and file.recipe.boxes.splits:
         return f"correct what `boxes` says of {split}, or take that split out"
-    return f"add files to {split}, or take that split out of the source"
+    return f"add images to {split}, or take that split out of the source"
 
 
 def _placed(
