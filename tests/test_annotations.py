@@ -1356,7 +1356,7 @@ REFUSED: Mapping[str, tuple[Callable[[Path], object], str | None, tuple[str, ...
     "VOC: not there": (
         NOT_THERE,
         None,
-        ("val.txt, line 2: 2007_9 names no file of the source, or several",),
+        ("val.txt, line 2: 2007_9 leads to no file of the source, or to several",),
     ),
     "VOC: lists of other images": (STRANGE, None, ("no line is the name of an image",)),
     "VOC: lists of other images, asked": (

@@ -503,7 +503,7 @@ INPUTS = {
     ),
     "names that are no JSON": (
         FOLDERS + "class_names: broken.json\n",
-        "broken.json can't be read as JSON: ",
+        "broken.json is not JSON: ",
         "",
     ),
     "two names of a class": (
@@ -632,8 +632,8 @@ INPUTS = {
     ),
     "a name of two files in a manifest of a split": (
         FOLDERS + "splits: {train: {manifest: bare.txt}}\n",
-        "bare.txt, line 1: 0.png names no file of the source, or several",
-        "expected one file of the source in each line",
+        "bare.txt, line 1: 0.png leads to no file of the source, or to several",
+        "expected the path of one file in each line",
     ),
     "a name of odd bytes": (
         "source: {folders: odd}\n",

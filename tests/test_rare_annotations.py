@@ -13,6 +13,9 @@ from made_tars import save
 from imagenet_prep import PrepError, make_engine
 from imagenet_prep.recipes.annotated_images import Roots
 from imagenet_prep.recipes.annotating import annotate
+from imagenet_prep.recipes.box_files import BoxFile
+from imagenet_prep.recipes.row_marks import RowMarks
+from imagenet_prep.recipes.row_source import RowImage
 from imagenet_prep.recipes.schema import Boxes, Recipe
 from imagenet_prep.sources.folders import list_folder
 
@@ -208,3 +211,11 @@ def test_annotations_out_of_the_root_are_named(images: Path, tmp_path: Path) -> 
     error = refusal(images, tmp_path / "root", {"voc": [str(tmp_path / "far")]})
     assert "several annotations fit a.jpg: ../far/annotations/a.xml, ../far/labels/a.xml" in error
     assert "keep one of these files, and rename or remove the others" in error
+
+
+def test_images_of_a_file_without_boxes_are_counted() -> None:
+    """A recipe can't leave them out: `unannotated` is for files of annotations."""
+    image = RowImage("a.jpg", "row 1", "", "", None, None, None, [], {})
+    with pytest.raises(PrepError, match=r"1 image is in files without boxes: b\.jpg") as caught:
+        RowMarks({"a.jpg": image}).mark(["a.jpg", "b.jpg"], lambda _: (9, 9), BoxFile(), ())
+    assert "unannotated" not in str(caught.value)

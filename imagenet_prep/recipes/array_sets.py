@@ -224,8 +224,8 @@ def _no_images(arrays: Sequence[FoundArray]) -> InputError:
 
 def _name_and_shape(array: FoundArray) -> str:
     """An array for a message: "x_train of shape 10 x 28 x 28"."""
-    sides = " x ".join(map(str, array.stored.shape)) or "a single value"
-    return f"{array.name} of shape {sides}"
+    sides = " x ".join(map(str, array.stored.shape))
+    return f"{array.name} of shape {sides}" if sides else f"{array.name}, a single value"
 
 
 def _name_label(columns: dict[str, list[Any]]) -> str | None:

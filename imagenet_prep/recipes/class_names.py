@@ -202,8 +202,10 @@ def _from_json(text: str) -> NamesOfClasses | None:
         value = json.loads(text)
     except RecursionError as error:
         raise _NamesFault("is JSON that is nested too deep", FORMS) from error
-    except ValueError as error:
-        raise _NamesFault(f"can't be read as JSON: {error}", FORMS) from error
+    except json.JSONDecodeError as error:
+        raise _NamesFault(f"is not JSON: {error}", FORMS) from error
+    except ValueError as error:  # Python limits the digits of a number
+        raise _NamesFault("has a number of too many digits", FORMS) from error
     return _from_value(value)
 
 
@@ -263,7 +265,8 @@ def _keyed(pairs: Iterable[tuple[str, str]]) -> NamesOfClasses:
     for key, name in pairs:
         first_name = names.setdefault(key, name)
         if first_name != name:
-            reason = f"names the class {key} twice: {first_name} and {name}"
+            class_id = key or "without an id"
+            reason = f"names the class {class_id} twice: {first_name} and {name}"
             raise _NamesFault(reason, "expected one name for each id")
     return NamesOfClasses(names)
 

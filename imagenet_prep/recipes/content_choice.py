@@ -203,4 +203,4 @@ def refuse_several_arrays(file: RecipeFile, listing: Catalog) -> None:
             f"write array: {flow(names[0])} in the recipe; if the file holds many examples, "
             "save each as a file"
         )
-        raise file.fault((), what, "expected the name of one", hint)
+        raise file.fault((), what, "expected `array`, the name of one of them", hint)

@@ -190,8 +190,8 @@ def _rows_in_manifest(
     for name, line, row in zip(manifest.names, manifest.lines, rows, strict=True):
         if row < 0:
             raise InputError(
-                f"{path}, line {line}: {name} names no file of the source, or several",
-                "expected one file of the source in each line",
+                f"{path}, line {line}: {name} leads to no file of the source, or to several",
+                "expected the path of one file in each line",
                 "remove the line, or check the source in the recipe",
             )
     return rows

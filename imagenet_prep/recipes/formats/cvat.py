@@ -36,7 +36,7 @@ def _no_objects(path: Path, images: Sequence[ElementTree.Element]) -> InputError
     problem = "no image has a box, a polygon or an ellipse"
     most_tags = max(len(image.findall("tag")) for image in images)
     if not most_tags:
-        return fault(str(path), problem, "expected some")
+        return fault(str(path), problem, "expected at least one")
     hint: str = "a labels file can give an image several classes"
     if most_tags == 1:
         hint = Hint(
@@ -44,7 +44,9 @@ def _no_objects(path: Path, images: Sequence[ElementTree.Element]) -> InputError
             mention("init", "--as", "cvat-tags"),
             ": it makes a recipe of these classes",
         )
-    return fault(str(path), problem, "expected some: tags are classes of whole images", hint)
+    return fault(
+        str(path), problem, "expected at least one: tags are classes of whole images", hint
+    )
 
 
 def _read_image(element: ElementTree.Element, path: Path) -> Drawn:

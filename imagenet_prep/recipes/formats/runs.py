@@ -63,7 +63,9 @@ def _rows(path: Path) -> Iterator[_RunsOfObject]:
     line_numbers, columns = read_columns(path)
     folded = {name.lower(): cells for name, cells in columns.items()}
     if _RUNS not in folded:
-        expected = f"expected it next to the columns {', '.join(columns)}"
+        expected = "expected a header with it"
+        if columns:
+            expected = f"expected it next to the columns {', '.join(columns)}"
         raise fault(str(path), "there is no column EncodedPixels", expected)
     names = next(iter(columns.values()))
     class_columns = (folded[name] for name in _CLASSES if name in folded)

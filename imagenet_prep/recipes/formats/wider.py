@@ -32,9 +32,10 @@ def _read(path: Path) -> list[Drawn]:
         _, face_count = next(lines, _NO_LINE)
         face_count = face_count.strip()
         if not face_count.isdecimal():
-            problem = f"no number of faces follows {name.strip()[:80]}"
+            title = image.name[:80] or "a line without a name"
+            problem = f"no number of faces follows {title}"
             if face_count:
-                problem = f"{face_count[:40]!r} follows {name.strip()[:80]}"
+                problem = f"{face_count[:40]!r} follows {title}"
             raise fault(image.place, problem, "expected the number of faces")
         expected_lines = max(1, int(face_count))
         for line_count in range(expected_lines):
