@@ -738,14 +738,14 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
             )
         },
         (
-            "annotations.xml: no image has a box, a polygon or an ellipse; expected some: tags "
+            "annotations.xml: no image has a box, a polygon or an ellipse; expected at least one: tags "
             "are classes of whole images; a labels file can give an image several classes"
         ),
     ),
     "CVAT: nothing is annotated": (
         {"annotations.xml": cvat(("a.jpg", ""))},
         (
-            "annotations.xml: no image has a box, a polygon or an ellipse; expected some; "
+            "annotations.xml: no image has a box, a polygon or an ellipse; expected at least one; "
             "correct it and run the same command again"
         ),
     ),
