@@ -946,7 +946,7 @@ def test_tags_of_cvat_are_classes(tmp_path: Path) -> None:
     save(tmp_path / "r.yaml", "source: {files: in/*.jpg}\nboxes: {cvat: in/c.xml}\n")
     with pytest.raises(PrepError, match="tags are classes of whole images") as caught:
         convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(tmp_path / "r.yaml"))
-    assert "run imagenet-prep init --as cvat-tags: it makes a recipe" in caught.value.hint
+    assert "run imagenet-prep init FOLDER --as cvat-tags with the folder of" in caught.value.hint
     summary = init(tmp_path / "in", tmp_path / "t.yaml", ENGINE, structure="cvat-tags")
     convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(summary.recipe))
     assert verify(Layout(tmp_path / "out"), ENGINE).problems == ()

@@ -631,7 +631,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "VOC: no name": (
         VOC,
         voc("<name>", "<nom/><name></name><name>"),
-        "object 1: the object has no <name>",
+        "object 1: the object has no class in <name>",
     ),
     "VOC: no number": (VOC, voc("<ymin>", "<ymin>x"), "object 1: <ymin>: 'x"),
     "VOC: not finite": (

@@ -184,12 +184,12 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def refusal(images: Path, root: Path, boxes: Mapping[str, Any]) -> str:
+def refusal(images: Path, root: Path, boxes: Mapping[str, Any], strip: str = "") -> str:
     """The error against annotations of the image."""
     listing, _ = list_folder(images, ENGINE)
     keys: Any = Boxes(**boxes)
     with pytest.raises(PrepError) as caught:
-        annotate(Recipe(boxes=keys), listing, Roots(images, root))
+        annotate(Recipe(boxes=keys), listing, Roots(images, root, strip))
     return str(caught.value)
 
 
@@ -219,3 +219,23 @@ def test_images_of_a_file_without_boxes_are_counted() -> None:
     with pytest.raises(PrepError, match=r"1 image is in files without boxes: b\.jpg") as caught:
         RowMarks({"a.jpg": image}).mark(["a.jpg", "b.jpg"], lambda _: (9, 9), BoxFile(), ())
     assert "unannotated" not in str(caught.value)
+
+
+def test_folders_that_are_stripped_already_have_their_own_hint(
+    images: Path, tmp_path: Path
+) -> None:
+    """The recipe says `strip`: it may be wrong."""
+    save(tmp_path / "c.json", '[{"image": "x/b.jpg", "annotations": []}]')
+    error = refusal(images, tmp_path, {"createml": "c.json"}, strip="x/")
+    assert "get the images, or correct `strip` in the recipe" in error
+
+
+def test_a_name_of_several_images_is_not_absent(tmp_path: Path) -> None:
+    """Two images have it: the error names both, and how to write one."""
+    for name in ("day/a.jpg", "night/a.jpg"):
+        save(tmp_path / "in" / name, "nobody reads it")
+    save(tmp_path / "c.json", '[{"image": "a.jpg", "annotations": []}]')
+    error = refusal(tmp_path / "in", tmp_path, {"createml": "c.json"})
+    assert "c.json: a.jpg (" in error
+    assert ") may be day/a.jpg, night/a.jpg\n" in error
+    assert "write the names with their folders, such as day/a.jpg" in error

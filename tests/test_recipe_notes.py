@@ -76,9 +76,7 @@ def test_files_of_another_content_are_told_apart(tmp_path: Path, is_skipping: bo
     assert "on_damaged: skip" not in error
     (tmp_path / "in/3.txt").unlink()
     if not is_skipping:
-        assert "on_damaged: skip, or --on-damaged skip, leaves them out" in refusal(
-            tmp_path, recipe
-        )
+        assert "on_damaged: skip, or --on-damaged skip, leaves it out" in refusal(tmp_path, recipe)
 
 
 def test_an_image_that_is_known_by_its_bytes_is_noted(tmp_path: Path) -> None:
@@ -150,7 +148,7 @@ def test_a_split_without_labels_names_its_own_file(tmp_path: Path) -> None:
     )
     error = refusal(tmp_path, recipe)
     assert "no file of split test has a label" in error
-    assert f"expected some in {tmp_path}/a.csv, {tmp_path}/b.csv" in error
+    assert f"expected at least one in {tmp_path}/a.csv, {tmp_path}/b.csv" in error
 
 
 def test_a_column_of_several_labels_is_named(tmp_path: Path) -> None:

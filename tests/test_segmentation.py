@@ -764,7 +764,7 @@ def test_a_panoptic_png_outside_its_folder(tmp_path: Path, form: str) -> None:
 @pytest.mark.parametrize(
     ("file_name", "words"),
     [
-        (None, r"annotations\[1\]: file_name is missing\nexpected the PNG of its segments"),
+        (None, r"annotations\[1\]: it has no file_name\nexpected the PNG of its segments"),
         ("sub", r"panoptic_val2017/sub is not a file\nexpected the PNG of its segments"),
         ("gone.png", r"panoptic_val2017/gone.png is not there\nexpected the PNG"),
     ],

@@ -19,7 +19,7 @@ from imagenet_prep.recipes.annotated_images import AnnotatedImages, Roots
 from imagenet_prep.recipes.box_files import BoxFile, Marked
 from imagenet_prep.recipes.box_policy import fault
 from imagenet_prep.recipes.classes import class_notes
-from imagenet_prep.recipes.formats import Format, load_format
+from imagenet_prep.recipes.formats import load_format
 from imagenet_prep.recipes.impossible_boxes import (
     count_changed,
     note_impossible,
@@ -27,6 +27,7 @@ from imagenet_prep.recipes.impossible_boxes import (
 )
 from imagenet_prep.recipes.labels import left_out
 from imagenet_prep.recipes.mask_folders import pair_masks
+from imagenet_prep.recipes.none_annotated import none_annotated
 from imagenet_prep.recipes.object_masks import OBJECT_MASKS
 from imagenet_prep.recipes.row_marks import RowMarks
 from imagenet_prep.recipes.schema import Boxes, listed_texts
@@ -158,7 +159,7 @@ def _add_boxes(annotations: Annotations, keys: Boxes, images: AnnotatedImages) -
     box_format = load_format(keys.format)
     box_format.mark(keys, images)
     if not images.marked and images.names:
-        raise _none_annotated(keys, images, box_format)
+        raise none_annotated(keys.places, images, is_by_name=box_format.is_by_name)
     _take_marked(
         annotations,
         keys,
@@ -197,36 +198,6 @@ def _take_marked(
     listing = images.listing.picked(rows)
     annotations.listing = replace(listing, box_starts=box_starts, boxes=corners)
     annotations.notes += _note_of_labels(annotations.classes)
-
-
-def _none_annotated(keys: Boxes, images: AnnotatedImages, box_format: Format) -> InputError:
-    """The error for annotations of other images: it shows a name of each."""
-    place = listed(keys.places)
-    missing = list(dict.fromkeys(images.missing))
-    if not missing:
-        expected = "expected at least one image that the annotations name"
-        return InputError(f"{place}: no image is annotated", expected)
-    expected = f"expected names such as {images.names[0]}, got {missing[0]}"
-    if box_format.is_by_name:
-        none_is_there = number_of(
-            len(missing),
-            "annotated image, which is not among the images",
-            "annotated images, and none of them is among the images",
-        )
-        hint = "get the images"
-        if any("/" in name.partition(" (")[0] for name in missing):
-            hint += (
-                "; or, if the names start with other folders, run init with --strip FOLDERS/, "
-                "or write `strip: FOLDERS/` in the recipe"
-            )
-    else:
-        none_is_there = number_of(
-            len(missing),
-            "file, which has the name of no image",
-            "files, and none of them has the name of an image",
-        )
-        hint = "get the images, or give the annotations their names"
-    return InputError(f"{place}: {none_is_there}", expected, hint)
 
 
 def _match_up(

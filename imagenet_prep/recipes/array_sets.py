@@ -218,7 +218,8 @@ def _no_images(arrays: Sequence[FoundArray]) -> InputError:
     shapes = listed(map(_name_and_shape, arrays)) or "there is none"
     return InputError(
         f"{paths}: no array is one of images: {shapes}",
-        "expected three or four dimensions; or rows, in an array called x, images or data",
+        "expected images of several values, in three or more dimensions; or rows of them, in an "
+        "array called x, images or data",
     )
 
 

@@ -151,7 +151,7 @@ def _unreadable_files(
     files = "it" if len(names) == 1 else "them"
     hint = f"convert or remove {files}{_hint_on_content(file, content, names)}"
     if may_skip:
-        hint += "; on_damaged: skip, or --on-damaged skip, leaves them out"
+        hint += f"; on_damaged: skip, or --on-damaged skip, leaves {files} out"
     return InputError(
         f"{inputs.origin}: {problem}{first_file}",
         f"expected {noun}s ({endings}), since content is {content}",

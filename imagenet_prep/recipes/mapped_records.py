@@ -92,9 +92,8 @@ class MappedRecorder(Recorder, frozen=True):
                 _append(entries, mapped, value)
             elif not mapped.optional:
                 entry = f"{mapped.feature}: {{from: {mapped.column}, optional: true}}"
-                raise ImageError(
-                    f"it has no {mapped.column}", f"write in the recipe's `record`: {entry}"
-                )
+                remedy = f"write in the recipe's `record`: {entry}"
+                raise ImageError(f"it has no value for {mapped.column}", remedy)
         total = sum(map(len, entries))
         head = b"\x0a" + varint(total)  # of Example.features, the only field of an Example
         return Recorded(_joined([head, *entries]), repair, warning)
@@ -236,7 +235,7 @@ def _append_values(entries: list[Buffer], mapped: Mapped, array: np.ndarray[Any,
         return
     if array.dtype.kind == "f":
         raise arrays.ArrayError(
-            f"it holds {array.dtype}, and the recipe says type: int64 for {mapped.feature}",
+            f"its values are {array.dtype}, and the recipe says type: int64 for {mapped.feature}",
             "write type: float there",
         )
     if array.dtype.name == "uint64" and array.size:

@@ -143,7 +143,7 @@ def _panoptic_png(
     folder = path.with_suffix("")
     expected = f"expected the PNG of its segments in {folder}"
     if not annotation.file_name:
-        raise fault(place, "file_name is missing", expected)
+        raise fault(place, "it has no file_name", expected)
     file_name = Path(annotation.file_name)
     if file_name.is_absolute() or ".." in file_name.parts:
         problem = f"file_name {annotation.file_name[:80]!r} leads out of {folder}"

@@ -40,9 +40,9 @@ def _no_objects(path: Path, images: Sequence[ElementTree.Element]) -> InputError
     hint: str = "a labels file can give an image several classes"
     if most_tags == 1:
         hint = Hint(
-            "on the folder of the images, run ",
-            mention("init", "--as", "cvat-tags"),
-            ": it makes a recipe of these classes",
+            "run ",
+            mention("init", "FOLDER", "--as", "cvat-tags"),
+            " with the folder of the images: it makes a recipe of these classes",
         )
     return fault(
         str(path), problem, "expected at least one: tags are classes of whole images", hint

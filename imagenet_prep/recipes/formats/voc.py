@@ -41,7 +41,7 @@ def _read(path: Path) -> Drawn:
 def _read_object(element: ElementTree.Element, place: str) -> DrawnObject:
     class_name = _text(element, "name")
     if not class_name:
-        raise fault(place, "the object has no <name>", "expected the class")
+        raise fault(place, "the object has no class in <name>", "expected one")
     xmin, ymin, xmax, ymax = (_number(element, f"bndbox/{edge}", place) for edge in EDGES)
     values: dict[str, int | str] = {}
     for flag in ("difficult", "truncated"):

@@ -1,0 +1,67 @@
+"""none_annotated: images, and annotations of which none is theirs -> the error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.annotated_images import AnnotatedImages
+from imagenet_prep.text import listed, number_of
+
+
+def none_annotated(
+    places: Sequence[str], images: AnnotatedImages, *, is_by_name: bool
+) -> InputError:
+    """The error for annotations of other images: it shows a name of each.
+
+    ``places`` are the files or folders of annotations. ``is_by_name``: files name the images;
+    otherwise files and folders have their names.
+    """
+    place = listed(places)
+    missing = list(dict.fromkeys(images.missing))
+    if not missing:
+        expected = "expected at least one image that the annotations name"
+        return InputError(f"{place}: no image is annotated", expected)
+    if is_by_name:
+        return _other_names(place, missing, images)
+    none_is_there = number_of(
+        len(missing),
+        "file, which has the name of no image",
+        "files, and none of them has the name of an image",
+    )
+    return InputError(
+        f"{place}: {none_is_there}",
+        _expected_name(images, missing),
+        "get the images, or give each annotation the name of its image",
+    )
+
+
+def _other_names(place: str, missing: Sequence[str], images: AnnotatedImages) -> InputError:
+    """The error for files that name other images, or several at once."""
+    annotated_names = [name.partition(" (")[0] for name in missing]
+    first_name = annotated_names[0].rpartition("/")[2]
+    namesakes = [name for name in images.names if name.rpartition("/")[2] == first_name]
+    if len(namesakes) > 1:
+        return InputError(
+            f"{place}: {missing[0]} may be {listed(namesakes)}",
+            "expected names that mean one image each",
+            f"write the names with their folders, such as {namesakes[0]}",
+        )
+    none_is_there = number_of(
+        len(missing),
+        "annotated image, which is not among the images",
+        "annotated images, and none of them is among the images",
+    )
+    hint = "get the images"
+    if images.roots.strip:
+        hint += ", or correct `strip` in the recipe"
+    elif any("/" in name for name in annotated_names):
+        hint += (
+            "; or, if the names start with other folders, run init with --strip FOLDERS/, "
+            "or write `strip: FOLDERS/` in the recipe"
+        )
+    return InputError(f"{place}: {none_is_there}", _expected_name(images, missing), hint)
+
+
+def _expected_name(images: AnnotatedImages, missing: Sequence[str]) -> str:
+    return f"expected names such as {images.names[0]}, got {missing[0]}"
