@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -230,12 +230,23 @@ def test_folders_that_are_stripped_already_have_their_own_hint(
     assert "get the images, or correct `strip` in the recipe" in error
 
 
-def test_a_name_of_several_images_is_not_absent(tmp_path: Path) -> None:
+@pytest.mark.parametrize("others", [(), ("b.jpg",)])
+def test_a_name_of_several_images_is_not_absent(tmp_path: Path, others: Sequence[str]) -> None:
     """Two images have it: the error names both, and how to write one."""
-    for name in ("day/a.jpg", "night/a.jpg"):
+    for name in ("day/a.jpg", "night/a.jpg", *others):
         save(tmp_path / "in" / name, "nobody reads it")
-    save(tmp_path / "c.json", '[{"image": "a.jpg", "annotations": []}]')
-    error = refusal(tmp_path / "in", tmp_path, {"createml": "c.json"})
+    tasks = [{"image": name, "annotations": []} for name in ("a.jpg", *others)]
+    save(tmp_path / "c.json", json.dumps(tasks))
+    error = refusal(tmp_path / "in", tmp_path, {"createml": "c.json", "unannotated": "empty"})
     assert "c.json: a.jpg (" in error
     assert ") may be day/a.jpg, night/a.jpg\n" in error
     assert "write the names with their folders, such as day/a.jpg" in error
+
+
+def test_a_name_in_another_folder_is_absent(tmp_path: Path) -> None:
+    """Images of other folders are called so, and it is none of them."""
+    for name in ("day/a.jpg", "night/a.jpg"):
+        save(tmp_path / "in" / name, "nobody reads it")
+    save(tmp_path / "c.json", '[{"image": "dusk/a.jpg", "annotations": []}]')
+    error = refusal(tmp_path / "in", tmp_path, {"createml": "c.json"})
+    assert "c.json: 1 annotated image, which is not among the images" in error

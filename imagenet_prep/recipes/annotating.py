@@ -27,7 +27,7 @@ from imagenet_prep.recipes.impossible_boxes import (
 )
 from imagenet_prep.recipes.labels import left_out
 from imagenet_prep.recipes.mask_folders import pair_masks
-from imagenet_prep.recipes.none_annotated import none_annotated
+from imagenet_prep.recipes.none_annotated import none_annotated, refuse_namesakes
 from imagenet_prep.recipes.object_masks import OBJECT_MASKS
 from imagenet_prep.recipes.row_marks import RowMarks
 from imagenet_prep.recipes.schema import Boxes, listed_texts
@@ -214,6 +214,8 @@ def _match_up(
     boxless = [names[row] for row, image in sorted(marked.items()) if not image.boxes]
     place = listed(keys.places)
     annotations.notes += _unmatched("boxes", "unannotated", place, bare, policy)
+    if missing and keys.missing == "error":
+        refuse_namesakes(place, missing, names)
     annotations.notes += _unmatched("boxes", "missing", place, missing, keys.missing)
     annotations.notes += _notes_of_boxes(file, boxless)
     annotations.notes += note_impossible(marked, file.policy)

@@ -1,7 +1,10 @@
-"""none_annotated: images, and annotations of which none is theirs -> the error."""
+"""none_annotated, refuse_namesakes: images, and annotations that fit none, or several -> the
+error.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from imagenet_prep.errors import InputError
@@ -38,15 +41,7 @@ def none_annotated(
 
 def _other_names(place: str, missing: Sequence[str], images: AnnotatedImages) -> InputError:
     """The error for files that name other images, or several at once."""
-    annotated_names = [name.partition(" (")[0] for name in missing]
-    first_name = annotated_names[0].rpartition("/")[2]
-    namesakes = [name for name in images.names if name.rpartition("/")[2] == first_name]
-    if len(namesakes) > 1:
-        return InputError(
-            f"{place}: {missing[0]} may be {listed(namesakes)}",
-            "expected names that mean one image each",
-            f"write the names with their folders, such as {namesakes[0]}",
-        )
+    refuse_namesakes(place, missing, images.names)
     none_is_there = number_of(
         len(missing),
         "annotated image, which is not among the images",
@@ -55,12 +50,40 @@ def _other_names(place: str, missing: Sequence[str], images: AnnotatedImages) ->
     hint = "get the images"
     if images.roots.strip:
         hint += ", or correct `strip` in the recipe"
-    elif any("/" in name for name in annotated_names):
+    elif any("/" in _annotated_name(name) for name in missing):
         hint += (
             "; or, if the names start with other folders, run init with --strip FOLDERS/, "
             "or write `strip: FOLDERS/` in the recipe"
         )
     return InputError(f"{place}: {none_is_there}", _expected_name(images, missing), hint)
+
+
+def refuse_namesakes(place: str, missing: Sequence[str], names: Sequence[str]) -> None:
+    """Raise InputError if an annotated name, which is among those ``missing``, ends the names of
+    several images.
+    """
+    counts = Counter(map(_last_part, names))
+    for annotated in missing:
+        path = _annotated_name(annotated)
+        if counts[_last_part(path)] < 2:
+            continue
+        namesakes = [name for name in names if f"/{name}".endswith(f"/{path}")]
+        if len(namesakes) < 2:
+            continue
+        raise InputError(
+            f"{place}: {annotated} may be {listed(namesakes)}",
+            "expected names that mean one image each",
+            f"write the names with their folders, such as {namesakes[0]}",
+        )
+
+
+def _last_part(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def _annotated_name(missing: str) -> str:
+    """The name alone: its place in the file follows in brackets."""
+    return missing.partition(" (")[0]
 
 
 def _expected_name(images: AnnotatedImages, missing: Sequence[str]) -> str:
