@@ -44,7 +44,7 @@ odd_json part_sets patterns planning raw_set recipe_pages recipe_places recipe_s
 refusals regroup remedies repaired_bytes segmentation setting_values shard_writer show sites status
 table_page terminal toy_format toy_source trust twice universal_table upright voc whole_inputs
 wording init_messages misread_folders path_parts recipe_notes words_of_commands words_of_findings
-words_of_reports array_faults
+words_of_reports array_faults rare_annotations
 """
 """Tests of what no Python changes, by the names of their modules: a second Python is spared them.
 

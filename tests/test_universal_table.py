@@ -615,7 +615,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
             "file_name,label\nimages.tar/x.jpg,a\n",
             "t.csv, line 2: {}/images.tar/x.jpg is not in images.tar",
         ),
-        ("file_name,label\nthere.txt,a\n", "1 file can't be read as an image, there.txt first"),
+        ("file_name,label\nthere.txt,a\n", "1 file is not known as an image: there.txt"),
     ],
 )
 def test_a_row_that_cannot_be_is_refused_with_its_line(
@@ -928,10 +928,10 @@ def test_a_layout_that_one_table_cannot_have_is_refused(tmp_path: Path) -> None:
 
 
 def test_init_names_no_recipe_that_it_did_not_write(tmp_path: Path) -> None:
-    """A table of files that are no images: the hint speaks of a recipe, of none by name."""
+    """A table of files that are no images: the hint names no recipe, and no other content."""
     save(tmp_path / "data" / "0.ppm", picture("0.ppm"))
     save(tmp_path / "data" / "metadata.csv", b"file_name,label\n0.ppm,a\n")
     refused = prep_here("init", "data", cwd=tmp_path)
     assert refused.returncode == 4
-    assert "or write `content` in a recipe" in refused.stderr
+    assert "convert or remove it\n" in refused.stderr
     assert "data.yaml" not in refused.stderr

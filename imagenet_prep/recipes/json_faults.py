@@ -22,7 +22,7 @@ def json_reason(error: Exception) -> str:
         return f"not JSON: {error.msg}, at character {column}"
     if isinstance(error, RecursionError):
         return "its JSON is nested too deep"
-    return f"not JSON: {error}"
+    return f"JSON that can't be read: {error}"
 
 
 def line_of_half_pair(text: str) -> int:

@@ -131,7 +131,8 @@ class MaskFiles:
         data = read_plain(below(self._root, name))
         if len(data) != length:
             raise ImageError(
-                f"its mask {name} has {len(data):,} bytes, and had {length:,} when it was listed"
+                f"its mask {name} has {len(data):,} bytes, and had {length:,} when it was listed",
+                "restore the mask as it was",
             )
         return data
 

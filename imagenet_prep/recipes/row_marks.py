@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.box_files import BoxFile, Marked
 from imagenet_prep.recipes.box_policy import NO_PIXELS, Size, fault
 from imagenet_prep.recipes.recipe_paths import fault_of_path
@@ -52,8 +53,8 @@ class RowMarks(Struct, frozen=True):
             classes: the names of classes that are numbers, from 0, if the recipe has them.
 
         Raises:
-            InputError: boxes are relative, an image has another size, or classes are texts and
-                numbers.
+            InputError: boxes are relative, an image has another size, classes are texts and
+                numbers, or an image is of a file without boxes.
         """
         objects: list[tuple[RowObject, str]] = []
         for image_of_row in self.images.values():
@@ -64,14 +65,24 @@ class RowMarks(Struct, frozen=True):
         marked: dict[int, Marked] = {}
         for row, name in enumerate(names):
             image = self.images.get(name)
-            if image is None:  # of a file without boxes
-                continue
+            if image is None:
+                raise self._without_boxes(names)
             marked_image = marked[row] = Marked(image.file_name, image.where)
             if image.objects:
                 marked_image.size = size_of(row)
                 _refuse_other_size(image, marked_image.size)
                 _add_objects(image, marked_image, file, class_names, is_numbered=is_numbered)
         return marked
+
+    def _without_boxes(self, names: Sequence[str]) -> InputError:
+        """The error for images of files without boxes, where other files have some."""
+        boxless = [name for name in names if name not in self.images]
+        images_are = number_of(len(boxless), "image is", "images are")
+        return InputError(
+            f"{images_are} in files without boxes: {listed(boxless)}",
+            "expected boxes in all files of the source, or in none",
+            "add boxes to these files, or take the files out of the source",
+        )
 
     def renamed(self, change: Callable[[str], str]) -> RowMarks:
         """The same of images with other names."""
