@@ -422,8 +422,13 @@ INPUTS = {
     ),
     "labels of what is gone": (
         FILES + "labels: more.txt\n",
-        "labels 1 file that is not there",
+        "more.txt: 1 path matches no single file of the source",
         "2.npy (line 3)",
+    ),
+    "two lines of one file": (
+        FILES + "labels: same.txt\n",
+        "same.txt: 1 path means the same file as a later one: arrays/0.npy (line 1)",
+        "expected every file once",
     ),
     "files without labels": (
         FILES + "labels: less.txt\n",
@@ -464,7 +469,7 @@ INPUTS = {
     "labels of two files, and one that is not there": (
         FILES + "labels: {file: {train: less.csv, test: more.csv}}\n",
         "less.csv, ",
-        "more.csv label 1 file that is not there: 2.npy (",
+        "more.csv: 1 path matches no single file of the source: 2.npy (",
     ),
     "no labels in two files": (
         FILES + "labels: {file: {train: less.csv, test: less3.csv}}\n",
@@ -483,7 +488,7 @@ INPUTS = {
     ),
     "a number that is no class": (
         FILES + "labels: less2.txt\nclasses: [10, 20]\nrecord: {l: label}\n",
-        "less2.txt, line 1: label 0, expected one of 10, 20",
+        "less2.txt, line 1: the label is 0, expected one of 10, 20",
         "",
     ),
     "no value for a file": (
@@ -567,7 +572,7 @@ INPUTS = {
         "rose/0.png is in rose",
         "recipe.yaml",
     ),
-    "a label beyond the classes": (BEYOND, "less2.txt, line 2: label 1, expected 0 to 0", ""),
+    "a label beyond the classes": (BEYOND, "less2.txt, line 2: the label is 1, expected 0;", ""),
     "a file beside class folders": (
         "source: {folders: loose}\n",
         "x.png is in no class folder",
@@ -632,6 +637,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save(tmp_path / "ppms/rose/0.ppm", picture("x.ppm"))
     for number in range(2):
         save(tmp_path / "arrays" / f"{number}.npy", array(3))
+    same = "arrays/0.npy:0\n./arrays/0.npy:1\narrays/1.npy:1\n"
+    save(tmp_path / "same.txt", same.encode())
     for name in ("linked", "nowhere/rose", "odd/rose"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "linked/rose").symlink_to(tmp_path / "flowers/rose")

@@ -427,7 +427,7 @@ FAULTS = {
             "def rows():\n    yield {'file_name': 'a.jpg', 'label': 'a'}\n    yield {'file_name': "
             "'b.jpg', 'label': 2}\n"
         ),
-        "row 1: a text, where other values are numbers",
+        "row 1: 'a' is a text, and other values are numbers",
     ),
     "mixed boxes": (
         "def rows():\n"

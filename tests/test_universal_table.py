@@ -680,7 +680,7 @@ def test_mixed_labels_are_refused(tmp_path: Path) -> None:
     images(tmp_path, rows)
     save(tmp_path / "t.jsonl", table(rows, "jsonl"))
     said = refusal(tmp_path, "source: {table: t.jsonl}\n")
-    assert "t.jsonl, line 1: a text, where other values are numbers" in said
+    assert "is a text, and other values are numbers" in said
 
 
 # init ---------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from imagenet_prep.recipes.table_rows import (
     read_rows,
 )
 from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.text import listed
 
 PATHS = ("path", "filename", "file", "image")
 """Names under which a column of paths is recognised, where none is named;
@@ -32,6 +33,8 @@ LABELS = ("label", "class")
 LINES = "lines"
 """A file has several labels: a line for each."""
 
+Unit = Literal["line", "entry"]
+"""The numbers of rows count the lines of a file, or the entries of a JSON document."""
 
 NO_LABEL = -1
 """A number in place of a label that is no class, as in Hugging Face's data sets."""
@@ -47,8 +50,8 @@ class LabelTable(Struct, frozen=True):
     ``typed``. ``words`` are those of labels that are numbers, where the file has them,
     ``class_names`` the names of these classes, if they are others. ``of_samples``: the images are
     in the same files. ``splits``: the value of the column that says which split a row is of.
-    ``sections``: where the lines of each of several files start, and the file. ``unit``: that of
-    the numbers in ``lines``.
+    ``sections``: where the lines of each of several files start, the file, and the unit of its
+    lines. ``unit``: that of the numbers in ``lines`` of a single file.
     """
 
     paths: list[str]
@@ -60,8 +63,8 @@ class LabelTable(Struct, frozen=True):
     of_samples: bool = False
     class_names: Mapping[int, str] = {}
     splits: list[str | None] | None = None
-    sections: Sequence[tuple[int, AnyPath]] = ()
-    unit: Literal["line", "entry"] = "line"
+    sections: Sequence[tuple[int, AnyPath, Unit]] = ()
+    unit: Unit = "line"
 
     @property
     def is_several(self) -> bool:
@@ -90,18 +93,20 @@ class LabelTable(Struct, frozen=True):
         if self.of_samples:
             return f"sample {self.paths[line - 1]}"
         number = line
-        for start, section in self.sections:
+        unit = self.unit
+        for start, section, section_unit in self.sections:
             if line > start:
                 path = section
                 number = line - start
-        return f"{path}, {self.unit} {number}"
+                unit = section_unit
+        return f"{path}, {unit} {number}"
 
     def paths_of_files(self, path: AnyPath) -> list[AnyPath]:
         """The files of a table that was read from ``path``, or from several files."""
-        return list(dict.fromkeys(section for _, section in self.sections)) or [path]
+        return list(dict.fromkeys(section for _, section, _ in self.sections)) or [path]
 
 
-def _unit_of(form: Form) -> Literal["line", "entry"]:
+def _unit_of(form: Form) -> Unit:
     """The unit of the numbers of a table: lines of a file, or entries of a JSON document."""
     return "entry" if form == "json" else "line"
 
@@ -362,10 +367,15 @@ def _refuse_unequal(
         if column[row] == first_value:
             continue
         first_line = table.lines[first_row]
-        reason = f"{name} is {column[row]}, and {first_value} in {table.unit} {first_line}"
-        raise LabelsFault(
-            table.lines[row], f"{reason}: expected the same value in all lines of a file"
-        )
+        first_place = f"{table.unit} {first_line}"
+        reason = f"{name} is {_shown(column[row])}, and {_shown(first_value)} in {first_place}"
+        path = table.paths[row]
+        raise LabelsFault(table.lines[row], f"{reason}: expected one value for {path}")
+
+
+def _shown(value: Any) -> str:
+    """A cell, for messages."""
+    return "empty" if value is None else str(value)
 
 
 def _column(
@@ -390,7 +400,7 @@ def _column(
             expected = f"one of {usual_names}"
         if not name and may_lack_header:
             hint = f"; {_WITHOUT_HEADER}"
-        columns = ", ".join(header) or "nothing"
+        columns = listed(header, 20) or "nothing"
         raise _HeaderFault(1, f"no column of {content}: expected {expected}, got {columns}{hint}")
     if FILE_ENDING.search(column):
         raise _HeaderFault(
