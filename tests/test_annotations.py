@@ -823,7 +823,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "no annotations": (
         XMLS,
         nothing,
-        "xml is not there; expected a folder of annotations; paths are relative to --raw",
+        "xml is not there; expected a folder of annotations; relative paths start at --raw",
     ),
     "CUB: no names": (
         ONE + "boxes: {cub: bounding_boxes.txt}\n",

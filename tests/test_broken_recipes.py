@@ -333,7 +333,7 @@ INPUTS = {
     "masks that are not there": (
         FOLDERS + "mask: {folder: gone}\n",
         "gone is not there",
-        "paths are relative to --raw",
+        "relative paths start at --raw",
     ),
     "two masks of an image": (
         FOLDERS + "mask: {folder: twins}\n",
@@ -342,7 +342,7 @@ INPUTS = {
     ),
     "one mask of JPEG": (
         FOLDERS + "mask: {folder: jpegs}\n",
-        "1 mask is a JPEG, and",
+        "1 mask is a JPEG by its name, and",
         "threshold",
     ),
     "no match": ("source: {files: 'arrays/*.npz'}\n", "line 1: no file matches", "arrays/*.npz"),

@@ -135,7 +135,7 @@ def test_what_a_record_must_have_and_an_item_has_not() -> None:
     unlabelled = Item("a.jpg", 0, "", "", ())
     for column in ("label", "class", "text"):
         features = (Mapped("height", "height", "int64"), Mapped("it", column, "bytes"))
-        with pytest.raises(ImageError, match=f"it has no {column}"):
+        with pytest.raises(ImageError, match=f"it has no value for {column}"):
             MappedRecorder(features, "image", numbers=(1,)).record(unlabelled, data)
         optional = (features[0], Mapped("it", column, "bytes", optional=True))
         record = MappedRecorder(optional, "image", numbers=(1,)).record(unlabelled, data)
@@ -426,5 +426,7 @@ def test_floats_where_the_recipe_says_int64_name_the_feature() -> None:
         recorder.record(
             Item("a.npy", 0, "", "", ()), in_memory(lambda file: np.save(file, np.ones(3)))
         )
-    reason = "it holds float64, and the recipe says type: int64 for v: write type: float there"
+    reason = (
+        "its values are float64, and the recipe says type: int64 for v: write type: float there"
+    )
     assert str(caught.value) == reason

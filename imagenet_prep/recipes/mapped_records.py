@@ -91,7 +91,7 @@ class MappedRecorder(Recorder, frozen=True):
             if value is not None:
                 _append(entries, mapped, value)
             elif not mapped.optional:
-                raise ImageError(f"it has no {mapped.column}")
+                raise ImageError(f"it has no value for {mapped.column}")
         total = sum(map(len, entries))
         head = b"\x0a" + varint(total)  # of Example.features, the only field of an Example
         return Recorded(_joined([head, *entries]), repair, warning)
@@ -233,7 +233,7 @@ def _append_values(entries: list[Buffer], mapped: Mapped, array: np.ndarray[Any,
         return
     if array.dtype.kind == "f":
         raise arrays.ArrayError(
-            f"it holds {array.dtype}, and the recipe says type: int64 for {mapped.feature}: "
+            f"its values are {array.dtype}, and the recipe says type: int64 for {mapped.feature}: "
             "write type: float there"
         )
     if array.dtype.name == "uint64" and array.size:

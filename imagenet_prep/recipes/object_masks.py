@@ -14,6 +14,7 @@ from imagenet_prep.images import mask_pixels
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.sources.names import below
 from imagenet_prep.storage.files import read_plain
+from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -130,9 +131,8 @@ class MaskFiles:
         """
         data = read_plain(below(self._root, name))
         if len(data) != length:
-            raise ImageError(
-                f"its mask {name} has {len(data):,} bytes, and had {length:,} when it was listed"
-            )
+            size = number_of(len(data), "byte")
+            raise ImageError(f"its mask {name} has {size}, and had {length:,} when it was listed")
         return data
 
     def pixels(self, outline: Runs) -> NDArray[np.uint8]:
