@@ -49,6 +49,16 @@ RECIPES = {
     "out of range": (FILES + "num_shards: 0\n", "line 2: num_shards: 0", ">= 1"),
     "key twice": ("seed: 1\n" + FILES + "seed: 2\n", "line 3: seed is in line 1", "once"),
     "no YAML": (FILES + "record: {a: [}\n", "line 2: not valid YAML", ""),
+    "quote without an end": (FILES + 'strip: "x\n', "line 2: not valid YAML", "no quotation mark"),
+    "a bracket without an end": (FILES + "classes: [1\n", "line 2: not valid YAML", "brackets"),
+    "a split of no file": (
+        FILES + "labels: {file: {a: x, check: 5}}\n",
+        "labels.file.check: 5",
+        "",
+    ),
+    "a class of no name": (FILES + "class_names: {check: 5}\n", "class_names.check: 5", "text"),
+    "no file of labels": (FILES + "labels: {}\n", "labels: no `file`", "expected file: ..."),
+    "an entry of a list": (FILES + "classes: [a, true]\n", "classes, entry 2: true", "text"),
     "tag": (FILES + "seed: !!python/object/apply:os.getpid []\n", "line 2: the tag", "plain"),
     "alias": ("seed: &a 1\nnum_shards: *a\n", "line 1: the anchor", "plain"),
     "a pattern without quotes": (
@@ -69,7 +79,7 @@ RECIPES = {
     "a key further left": (
         "source:\n  files: a\n tar: b\n",
         "line 3: not valid YAML",
-        "check the indentation and the quotes",
+        "check the brackets, quotes and indentation",
     ),
     "no mapping": ("- source\n", "is not a recipe", "a mapping of keys, got a list"),
     "not UTF-8": (b"seed: 1\n# \xff\n", "line 2: not UTF-8", ""),

@@ -517,7 +517,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ("file_name,label\n,a\n", "t.csv, line 2: no file_name"),
         (
             "file_name,label\n1.jpg,a\n",
-            "bring back what is missing, or take those rows out; relative paths start at {}",
+            "correct the rows, or bring the files back; relative paths start at {}",
         ),
         ("file_name,label\n", "t.csv has no row"),
         ("", "t.csv"),
@@ -592,7 +592,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
             'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]]}"\n',
             "objects has bbox expected {{bbox: [[x, y, width, height], ...], categories: [...]}}",
         ),
-        ("file_name,split\nthere.jpg,a/b\n", "the split 'a/b' can't be the name of shards"),
+        ("file_name,split\nthere.jpg,a/b\n", "the split is 'a/b'"),
         ("file_name,split\nthere.jpg,.a\n", "the first a letter, a digit or _"),
         ("file_name,split\nthere.jpg,train\nother.jpg,\n", "t.csv, line 3: other.jpg has no split"),
         ("file_name,mask\nthere.jpg,m.png\n", "t.csv, line 2: the mask {}/m.png is not there"),
