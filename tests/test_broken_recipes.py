@@ -422,7 +422,7 @@ INPUTS = {
     ),
     "labels with an open quotation mark": (
         FILES + "labels: open.csv\n",
-        "open.csv, line 3: a quotation mark opens a cell here, and none closes it",
+        "open.csv, line 3: a quotation mark opens a cell of this row, and none closes it",
         "",
     ),
     "labels that are damaged UTF-16": (
@@ -464,6 +464,11 @@ INPUTS = {
         FILES + "labels: {file: hot.csv, one_hot: true}\n",
         "hot.csv, line 1: no column of paths: expected one of path, filename, file, image, got "
         "name, a, b;",
+        "",
+    ),
+    "JSON of no file": (
+        FILES + "labels: nofile.json\n",
+        "nofile.json, line 1: it names no file",
         "",
     ),
     "labels without paths, below a comment": (
@@ -649,6 +654,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         save(tmp_path / "arrays" / f"{number}.npy", array(3))
     same = "arrays/0.npy:0\n./arrays/0.npy:1\narrays/1.npy:1\n"
     save(tmp_path / "same.txt", same.encode())
+    save(tmp_path / "nofile.json", b'{"cat": []}')
     for name in ("linked", "nowhere/rose", "odd/rose"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "linked/rose").symlink_to(tmp_path / "flowers/rose")
