@@ -460,6 +460,11 @@ INPUTS = {
         "no column of paths: expected one of path, filename, file, image, got name\ncorrect",
         "",
     ),
+    "a column of splits and paths": (
+        FILES + "labels: {file: nosplit.csv, split: path}\n",
+        "nosplit.csv, line 1: the column 'path' can't hold the splits and the paths",
+        "",
+    ),
     "columns of classes without paths": (
         FILES + "labels: {file: hot.csv, one_hot: true}\n",
         "hot.csv, line 1: no column of paths: expected one of path, filename, file, image, got "
@@ -654,6 +659,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         save(tmp_path / "arrays" / f"{number}.npy", array(3))
     same = "arrays/0.npy:0\n./arrays/0.npy:1\narrays/1.npy:1\n"
     save(tmp_path / "same.txt", same.encode())
+    save(tmp_path / "nosplit.csv", b"path,label\n0.npy,a\n1.npy,b\n")
     save(tmp_path / "nofile.json", b'{"cat": []}')
     for name in ("linked", "nowhere/rose", "odd/rose"):
         (tmp_path / name).mkdir(parents=True)

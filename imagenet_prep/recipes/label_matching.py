@@ -67,7 +67,7 @@ def match_files(
             unlabelled,
             keys.unlabelled or "error",
             "expected a label for every file",
-            "add them, or leave such files out with labels: {file: ..., unlabelled: skip}",
+            "add the labels, or leave such files out with labels: {file: ..., unlabelled: skip}",
         )
     repeated_lines = np.setdiff1d(matched_lines, rows).tolist()
     paths_mean = number_of(len(repeated_lines), "path means", "paths mean")

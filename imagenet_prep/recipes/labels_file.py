@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import ast
-import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from imagenet_prep.recipes.label_cells import as_classes, parts_of_cell, shown_value
 from imagenet_prep.recipes.one_hot_labels import hot_labels, one_hot_columns
 from imagenet_prep.recipes.table_rows import (
     FILE_ENDING,
@@ -189,11 +189,13 @@ def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
             label = "2"
     is_text = form not in ("jsonl", "json")
     path = _column([*columns], path, PATHS, "paths", may_lack_header=is_text)
+    hot_names = one_hot if isinstance(one_hot, (list, tuple)) else ()
+    _refuse_two_purposes(path, split, [*hot_names, *([label] if isinstance(label, str) else [])])
     splits: list[str | None] | None = None
     if split is not None:
         splits = _take_splits(columns, split)
     if one_hot:
-        hot_names = one_hot_columns(columns) if one_hot is True else one_hot
+        hot_names = hot_names or one_hot_columns(columns)
         hot_columns = _take_columns(columns, hot_names)
         columns[_HOT] = hot_labels(hot_columns, lines)
         label = _HOT
@@ -215,11 +217,25 @@ def _has_repeats(table: LabelTable) -> bool:
     return len(distinct_paths) < len(table.paths)
 
 
+def _refuse_two_purposes(path: str, split: str | None, labels: Sequence[str]) -> None:
+    """Raise LabelsFault for a column of splits that is another one, too, or of labels that is named
+    twice.
+    """
+    purposes = {path: "the paths"} | dict.fromkeys(labels, "the labels")
+    if split in purposes:
+        reason = f"the column {split!r} can't hold the splits and {purposes[split]}"
+        raise _HeaderFault(1, f"{reason}: expected a column for each")
+    for name, count in Counter(labels).items():
+        if count > 1:
+            raise _HeaderFault(1, f"the recipe names the column {name!r} {count:,} times")
+
+
 def _take_columns(columns: dict[str, list[Any]], names: Sequence[str]) -> dict[str, list[Any]]:
     """The columns of labels with these names, which are no other columns then."""
     taken_columns: dict[str, list[Any]] = {}
+    header = [*columns]
     for name in names:
-        column_name = _column([*columns], name, (), "labels")
+        column_name = _column(header, name, (), "labels")
         taken_columns[name] = columns.pop(column_name)
     return taken_columns
 
@@ -256,8 +272,8 @@ def _build_table(
     """The table whose ``columns`` lose those of paths and labels: ``path``, and the one that
     ``label`` chooses as in ``parse_labels``.
     """
-    path_column = _column([*columns], path, (), "paths")
-    label_column = _find_label_column([*columns], label)
+    path_column = _column([*columns], path, (), "paths", may_lack_header=is_text)
+    label_column = _find_label_column([*columns], label, may_lack_header=is_text)
     paths = columns.pop(path_column)
     for cell, line in zip(paths, lines, strict=True):
         if not isinstance(cell, str) or not cell:
@@ -267,45 +283,21 @@ def _build_table(
         labels = paths
     elif label_column is not None:
         written_labels = columns.pop(label_column)
-        labels = _as_classes(written_labels)
+        labels = as_classes(written_labels)
     return LabelTable(paths, lines, labels, columns, is_text)
 
 
-def _find_label_column(names: Sequence[str], label: str | bool | None) -> str | None:
+def _find_label_column(
+    names: Sequence[str], label: str | bool | None, *, may_lack_header: bool
+) -> str | None:
     """The column of labels: the one that ``label`` names, or with None one of ``LABELS``;
     None if there is none.
     """
     if isinstance(label, str):
-        return _column(names, label, (), "labels")
+        return _column(names, label, (), "labels", may_lack_header=may_lack_header)
     if label is None:
         return next((name for name in LABELS if name in names), None)
     return None
-
-
-_WHOLE = re.compile(r"(-?\d+)\.0+")
-_LIST = re.compile(r"\[.*\]", re.DOTALL)
-
-
-def _as_classes(labels: list[Any]) -> list[Any]:
-    """Labels as classes are: 2.000 is 2, and "['a', 'b']",
-    as pandas writes a list, is that list.
-    """
-    texts = {label for label in labels if isinstance(label, str)}
-    if not texts:
-        return labels
-    if all(map(_WHOLE.fullmatch, texts)):
-        return [None if label is None else _WHOLE.sub(r"\1", label) for label in labels]
-    if not all(map(_LIST.fullmatch, texts)):
-        return labels
-    lists: dict[str, list[str] | None] = {}
-    for text in texts:
-        try:
-            written_list = ast.literal_eval(text)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            return labels
-        texts_in_list = list(map(str, written_list))
-        lists[text] = texts_in_list or None
-    return [None if label is None else lists[label] for label in labels]
 
 
 _HOT = "labels of columns"  # a name that is used for no longer than it takes to read a table
@@ -318,18 +310,8 @@ def _with_several(table: LabelTable, several: str) -> LabelTable:
     assert table.labels is not None
     if several == LINES:
         return _one_row_a_path(table)
-    labels = [_parts_of_cell(label, several) for label in table.labels]
+    labels = [parts_of_cell(label, several) for label in table.labels]
     return replace(table, labels=labels)
-
-
-def _parts_of_cell(label: Any, separator: str) -> list[str] | None:
-    """The labels in one cell; None for none."""
-    if label is None:
-        return None
-    parts = str(label).split(separator)
-    stripped_parts = map(str.strip, parts)
-    labels = [*filter(None, stripped_parts)]
-    return labels or None
 
 
 def _one_row_a_path(table: LabelTable) -> LabelTable:
@@ -368,14 +350,11 @@ def _refuse_unequal(
             continue
         first_line = table.lines[first_row]
         first_place = f"{table.unit} {first_line}"
-        reason = f"{name} is {_shown(column[row])}, and {_shown(first_value)} in {first_place}"
+        reason = (
+            f"{name} is {shown_value(column[row])}, and {shown_value(first_value)} in {first_place}"
+        )
         path = table.paths[row]
         raise LabelsFault(table.lines[row], f"{reason}: expected one value for {path}")
-
-
-def _shown(value: Any) -> str:
-    """A cell, for messages."""
-    return "empty" if value is None else str(value)
 
 
 def _column(
@@ -402,7 +381,7 @@ def _column(
             hint = f"; {_WITHOUT_HEADER}"
         columns = listed(header, 20) or "nothing"
         raise _HeaderFault(1, f"no column of {content}: expected {expected}, got {columns}{hint}")
-    if FILE_ENDING.search(column):
+    if may_lack_header and FILE_ENDING.search(column):
         raise _HeaderFault(
             1,
             f"the column {column} has the name of a file: if the file has no header, "

@@ -72,7 +72,7 @@ def check_outline(outline: Outline, size: tuple[int, int]) -> None:
     """
     if isinstance(outline, list):
         if not outline:
-            raise ImageError("no polygon")
+            raise ImageError("its outline has no polygon")
         for polygon in outline:
             mask_pixels.check_polygon(polygon, size)
     elif not outline.file:

@@ -77,7 +77,7 @@ def _read_file(path: Path) -> Samples:
     columns = columns_of(samples)
     label = usual_label(columns)
     words = {} if label is None else _take_words(columns, label)
-    passed = [f"the feature {name}: not read, it is no text" for name in unread_features]
+    passed = [f"the feature {name}: not read where it is no text" for name in unread_features]
     label_words = {label: words} if label and words else {}
     return Samples(builder.sorted(), names, columns, label_words, label, passed)
 
@@ -113,7 +113,7 @@ def _parse_record(record: Framed) -> tuple[dict[str, Feature], str, bytes]:
     try:
         features = parse_example(record.data)
     except ExampleError as error:  # the record is as it was written
-        raise _ContentError(str(error)) from error
+        raise _ContentError(f"it is no Example: {error}") from error
     image_feature = _find_image(features)
     return features, image_feature, bytes(features[image_feature].values[0])  # type: ignore[arg-type]
 

@@ -102,8 +102,8 @@ def _values_of_key(
         member_values = value if isinstance(value, dict) else {ending: value}
         for name, known_value in sample.items():
             if str(member_values.get(name, known_value)) != str(known_value):
-                values = f"{shortened(known_value)} and {shortened(member_values[name])}"
-                what = f"{key} has two values of {name}: {values}"
+                first, second = repr(known_value), repr(member_values[name])
+                what = f"{key} has two values of {name}: {shortened(first)} and {shortened(second)}"
                 raise InputError(
                     f"{listing.container(row).path}: {what}",
                     "expected one",
@@ -139,7 +139,8 @@ def _unread_notes(counts: Mapping[str, int], *, has_label: bool) -> tuple[list[s
     passed: list[str] = []
     lost: list[str] = []
     for ending, count in counts.items():
-        note = f"{count:,} .{ending} in tars: not read"
+        members = f".{ending}" if ending else "without an ending"
+        note = f"{count:,} {members} in tars: not read"
         if not has_label and ending.endswith((".png", ".jpg", ".gif")):
             lost.append(note)
         else:
