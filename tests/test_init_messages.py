@@ -471,7 +471,7 @@ SAYINGS: dict[str, Saying] = {
             "metadata.csv": b"file_name,label,xmin,ymin,xmax,ymax\n0.jpg,a,1,1,5,5\n",
         },
         "",
-        ("--as universal-table would stop: ", "boxes without a class", "init data --as csv-boxes"),
+        ("--as universal-table would stop: ", "no class of the boxes", "init data --as csv-boxes"),
         absent=("init data --as universal-table", "can be read in 2 ways"),
     ),
 }
