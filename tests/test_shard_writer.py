@@ -136,8 +136,8 @@ def test_sizes_in_words(count: float, text: str) -> None:
         ({}, "shards and shard_size: neither is given\nexpected one of the two"),
         ({"shards": 1, "shard_size": 9}, "shards and shard_size: both are given"),
         ({"shards": 0}, "expected at least 1"),
-        ({"shard_size": 0}, "expected a number of bytes"),
-        ({"shard_size": "100M"}, "expected a number of bytes"),
+        ({"shard_size": 0}, "expected a whole number of bytes"),
+        ({"shard_size": "100M"}, "expected a whole number of bytes"),
         ({"shards": 1, "compression": "lzma"}, "expected None, 'gzip' or 'zlib'"),
         ({"shards": 1, "schema": {"a": "text"}}, "expected one of int64, float, bytes"),
     ],
@@ -223,7 +223,7 @@ def test_one_writer_a_prefix(tmp_path: Path) -> None:
     )
     with ShardWriter(tmp_path / "movies", shards=2) as shards:
         shards.write({"n": 0})
-        with pytest.raises(BusyError, match=r"written by someone else"):
+        with pytest.raises(BusyError, match=r"another writer has locked"):
             write_set(tmp_path / "movies", shards=3)
         other = subprocess.run(
             [sys.executable, "-c", script, tmp_path / "movies"], capture_output=True, text=True
