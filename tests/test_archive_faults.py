@@ -200,7 +200,7 @@ def test_the_advised_command_replaces_no_file(tmp_path: Path) -> None:
     error = refused(compressed)
     run_hint(error.hint, tmp_path)
     assert plain.read_bytes() == other
-    assert "then name " in error.hint
+    assert "then use " in error.hint
     assert list(listing(tmp_path / "x-2.tar").names) == ["a/1.png"]
     packed_in_place = saved(tmp_path, "x.tar", gzip.compress(other))
     run_hint(refused(packed_in_place).hint, tmp_path)

@@ -91,7 +91,7 @@ TAKES_POINTER = pickled(b"cnumpy.core.multiarray\nscalar\n(" + POINTER + b"Vabcd
         (pickled(b"cnumpy\nndarray\n((I349525\nI3072\ntVu1\ntR"), "not callable"),
         (made(data=b"abcde"), "5 bytes"),
         (pickled(b"ccollections\nOrderedDict\n(tR"), "collections.OrderedDict"),
-        (pickled(b"cnumpy\ndtype\n}Vcode\nVx\nsb"), "damaged"),
+        (pickled(b"cnumpy\ndtype\n}Vcode\nVx\nsb"), "its pickle can't be read"),
     ],
     ids=range(8),
 )
@@ -235,7 +235,7 @@ def test_damaged_arrays_are_named(tmp_path: Path, files: dict[str, bytes]) -> No
         ("tfrecord: {'a/b': f}", framed("1.jpg"), "no name of a split"),
         ("tfrecord: f, label: other", framed("1.jpg"), "has no column other"),
         ("folders: f, label: other", b"", "folders has no use for it"),
-        ("parquet: f", b"PAR1" + bytes(20), "damaged"),
+        ("parquet: f", b"PAR1" + bytes(20), "can't be read as a parquet file"),
         (
             "webdataset: f",
             pack({"1.jpg": picture("1.jpg"), "1.json": b"{"}),
@@ -247,7 +247,7 @@ def test_damaged_arrays_are_named(tmp_path: Path, files: dict[str, bytes]) -> No
             arrays(x=(2**4, 8, 8), y=(3,)),
             "these arrays are not images with a label each: x of shape 16 x 8 x 8, y of shape 3",
         ),
-        ("arrays: f", b"\0\0\x08\3" + b"\0\0\3\xff" * 3 + bytes(4), "claims"),
+        ("arrays: f", b"\0\0\x08\3" + b"\0\0\3\xff" * 3 + bytes(4), "expand"),
         ("arrays: f", b"nothing", "can't be read as arrays"),
         (
             "arrays: f",

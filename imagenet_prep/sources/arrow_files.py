@@ -95,7 +95,7 @@ def _open(path: Path) -> Any:
     check_pyarrow()
     import pyarrow as pa
 
-    with faults_named(path, noun="Arrow file"):
+    with faults_named(path, noun="an Arrow file"):
         source = pa.memory_map(str(path))
         has_footer = source.read(len(_WITH_FOOTER)) == _WITH_FOOTER
         source.seek(0)

@@ -260,7 +260,7 @@ class _Rows:
         self._decoded = ()  # free the memory first
         batch = next(self._batches, None)
         if batch is None:
-            raise _damaged(self._path, self._first, "its row group ends before its last row")
+            raise _damaged(self._path, self._first, "a group of rows ends before its last row")
         self._decoded = parts_of(batch.column(self._image))[0]
 
     def _changed(self, row: Row, got: str) -> InputError:
@@ -309,7 +309,9 @@ def _batches(path: Path, file: ParquetFile, first: int, group: int, *columns: st
 
 
 @contextlib.contextmanager
-def faults_named(path: Path, row: int | None = None, noun: str = "parquet file") -> Iterator[None]:
+def faults_named(
+    path: Path, row: int | None = None, noun: str = "a parquet file"
+) -> Iterator[None]:
     """Turn pyarrow's errors about a file into the error that names it; rows before ``row`` were
     read; None while it is opened.
     """
@@ -329,7 +331,7 @@ def faults_named(path: Path, row: int | None = None, noun: str = "parquet file")
             raise InputError(what, reason, f"free some memory, or {REMEDY}") from error
         if row is not None:
             raise _damaged(path, row, reason) from error
-        raise InputError(f"{path} is damaged, or no {noun}", reason, REMEDY) from error
+        raise InputError(f"{path} can't be read as {noun}", reason, REMEDY) from error
 
 
 def _damaged(path: Path, row: int, reason: str) -> InputError:

@@ -165,8 +165,8 @@ def load_catalog(folder: AnyPath, digest: str, pieces: Sequence[range] | None = 
         return _read_rows(head, files, pieces)
     except ValueError as error:
         raise DamagedError(
-            f"{folder} is damaged: {error}",
-            "expected the listing of raw data as imagenet-prep convert wrote it",
+            f"{folder} can't be used: {error}",
+            "expected the listing of raw data as this version of imagenet-prep convert writes it",
             Hint("run the same ", mention("convert"), " again: it lists the raw data again"),
         ) from error
 
