@@ -106,10 +106,21 @@ WORDS = {
     "a text after a tar": (
         "x.tar",
         GOOD + b"end of file",
-        "is damaged at byte 1,024",
+        "is damaged, or has other bytes, at byte 1,024",
         "more than padding follows the end blocks: another tar or other bytes",
     ),
-    "one end block": ("x.tar", GOOD[:1536], "is damaged at byte 1,536", "its two end blocks"),
+    "a program before a zip": (
+        "x.zip",
+        make_zip(TWO, before=b"#!/x"),
+        "is damaged, or has other bytes, at byte ",
+        "4 bytes precede the zip",
+    ),
+    "one end block": (
+        "x.tar",
+        GOOD[:1536],
+        "is damaged at byte 1,536",
+        "two blocks of zeros at its end",
+    ),
 }
 
 

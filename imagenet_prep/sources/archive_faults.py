@@ -13,17 +13,27 @@ class ArchiveFault(ValueError):  # noqa: N818 - a fault in data, not in the prog
     """A fault of an archive; ``offset`` is the byte at which ``reason`` shows.
 
     ``remedy`` is the advice for an archive that is intact, and can't be read in place; "" for a
-    damaged one.
+    damaged one. ``may_be_more``: the archive may be intact, with other bytes before or after it.
     """
 
-    def __init__(self, offset: int, reason: str, remedy: str = "") -> None:
+    def __init__(
+        self, offset: int, reason: str, remedy: str = "", *, may_be_more: bool = False
+    ) -> None:
         super().__init__(offset, reason)
         self.offset = offset
         self.reason = reason
         self.remedy = remedy
+        self.may_be_more = may_be_more
 
     def __str__(self) -> str:
         return f"at byte {self.offset:,}: {self.reason}"
+
+    @property
+    def problem(self) -> str:
+        """The words between the archive and the byte, a verb first."""
+        if self.remedy:
+            return "can't be read in place,"
+        return "is damaged, or has other bytes," if self.may_be_more else "is damaged"
 
 
 class TarFault(ArchiveFault):
@@ -44,10 +54,8 @@ class NoZip(ZipFault):
 
 def archive_error(archive: object, fault: ArchiveFault, hint: str) -> InputError:
     """The error for a fault of an archive; ``hint`` is the remedy for a damaged one."""
-    place = f"at byte {fault.offset:,}"
-    if fault.remedy:
-        return InputError(f"{archive} can't be read in place, {place}", fault.reason, fault.remedy)
-    return InputError(f"{archive} is damaged {place}", fault.reason, hint)
+    what = f"{archive} {fault.problem} at byte {fault.offset:,}"
+    return InputError(what, fault.reason, fault.remedy or hint)
 
 
 PACK_PLAIN_FILES = Hint(
