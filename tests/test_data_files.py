@@ -213,6 +213,16 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
         stored_arrays.need_library("no_such_library", "mat", ".mat files")
 
 
+def test_a_library_that_does_not_load_is_not_called_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The reason is its own."""
+    (tmp_path / "broken_library.py").write_text("import no_such_part")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UsageError, match="can't be imported\nNo module named 'no_such_part'"):
+        stored_arrays.need_library("broken_library", "mat", ".mat files")
+
+
 def test_a_mat_of_version_7_3_has_the_same_arrays(tmp_path: Path) -> None:
     """It is HDF5 with its dimensions in reverse: H x W x C x N becomes N x H x W x C."""
     images = np.random.default_rng(1).integers(0, 256, (5, 8, 9, 3), np.uint8)
