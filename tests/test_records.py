@@ -177,7 +177,7 @@ def test_a_value_has_its_kind(tf: Any, value: Any, feature: tuple[str, list[Any]
         ([math.inf, -1e39, 1.0], "it holds -1e+39: expected -3.4e38 to 3.4e38"),
         ([0.5, 10**400], "an integer of 1,329 bits: expected -3.4e38 to 3.4e38"),
         ("\ud800", "'\\ud800', which UTF-8 can't express"),
-        (np.zeros(1, dtype="i4,i4"), "it holds [('f0', '<i4'), ('f1', '<i4')]"),
+        (np.zeros(1, dtype="i4,i4"), "it holds values of the fields f0, f1"),
         ({"b": 1}, "a value of type dict"),
         (iter([1]), "a value of type list_iterator"),
         (1j, "a value of type complex"),

@@ -274,8 +274,9 @@ def _unwrapped(array: Any) -> Any:
     values of several fields.
     """
     dtype = getattr(array, "dtype", None)
-    if getattr(dtype, "names", None):
-        raise ValueRuleError(f"it holds {dtype}: {_EXPECTED}", "write each field as a feature")
+    if fields := getattr(dtype, "names", None):
+        found = f"it holds values of the fields {', '.join(fields)}"
+        raise ValueRuleError(f"{found}: {_EXPECTED}", "write each field as a feature")
     if getattr(dtype, "kind", None) in ("m", "M"):
         raise ValueRuleError(f"it holds {dtype}: {_EXPECTED}", "write a number or a text")
     return array.tolist()
@@ -376,7 +377,8 @@ def utf8(text: str) -> bytes:
     except UnicodeEncodeError as error:
         character = text[error.start]
         raise ValueRuleError(
-            f"it holds the character {character!r}, which UTF-8 can't express", "write its bytes"
+            f"it holds the character {character!r}, which UTF-8 can't express",
+            "write the text as bytes",
         ) from None
 
 

@@ -20,7 +20,7 @@ from zlib import adler32
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import mention
 from imagenet_prep.hints import Hint
-from imagenet_prep.sources.archive_faults import TarFault, special_member
+from imagenet_prep.sources.archive_faults import UNJOIN, TarFault, special_member
 from imagenet_prep.storage.refusals import unreadable
 
 BLOCK = 512
@@ -232,7 +232,7 @@ def _check_end(
             position,
             "more than padding follows the end blocks: another tar or other bytes, zeros in place "
             "of a part, or padding of an unusual length",
-            may_be_more=True,
+            if_intact=UNJOIN,
         )
 
 

@@ -174,8 +174,12 @@ def _find_directory(view: Sliceable) -> tuple[int, int, int]:
         what = "its directory would reach into its end"
         if before > 0:
             what = f"{number_of(before, 'byte precedes', 'bytes precede')} the zip"
-        reason = f"{what}, or the sizes here are wrong"
-        raise ZipFault(end.offset, reason, may_be_more=before > 0)
+        zip_again = "if other bytes precede it, unpack it, and zip the files again"
+        raise ZipFault(
+            end.offset,
+            f"{what}, or the sizes here are wrong",
+            if_intact=zip_again if before > 0 else "",
+        )
     if end.entries * _CENTRAL.size > end.length:
         reason = f"{end.entries:,} entries can't be in a central directory of {end.length:,} bytes"
         raise ZipFault(end.offset, reason)
