@@ -59,6 +59,12 @@ FAULTS = {
     "Fortran order": ("a.npy", npy(np.ones((2, 3), order="F")), "in Fortran order", False),
     "objects": ("a.npy", npy(np.array([None], object)), "it holds object", False),
     "complex": ("a.npy", npy(np.ones(2, complex)), "it holds complex128", False),
+    "a negative shape": (
+        "a.npy",
+        npy(np.ones((2, 3))).replace(b"(2, 3)", b"(-2,3)"),
+        "its shape (-2, 3) has a negative number",
+        True,
+    ),
     "two saved in one": ("a.npy", npy(np.ones(2)) * 2, "other bytes follow the array", True),
     "cut": ("a.npy", npy(np.ones(9))[:-8], "the .npy is cut or damaged", True),
     "a text as npy": ("a.npy", b"1 2 3\n", "it does not start as an .npy does", True),
@@ -119,7 +125,7 @@ FAULTS = {
         True,
     ),
     "rows of CIFAR": ("data_batch_1.bin", bytes(9), "the bytes of an image and its label", True),
-    "an empty shard": ("a.mds", b"", "it is cut, or its parts contradict each other", True),
+    "an empty shard": ("a.mds", b"", "it is empty", True),
     "many samples": ("a.mds", b"\0\0\0\x40" * 9, "claims 1,073,741,824 samples: expected", True),
     "other JSON": ("a.mds", mds({}, [b"a"]), "its description of columns can't be read", True),
     "raw pixels": (
@@ -128,7 +134,8 @@ FAULTS = {
         "sample 0 has no image of a known format in a column of jpeg, png, bytes or jpegarray: it has x: pil",
         True,
     ),
-    "an empty database": ("a.mdb", b"", "it is cut, or its parts contradict each other", True),
+    "an empty database": ("a.mdb", b"", "it is empty", True),
+    "three bytes": ("a.mdb", b"abc", "it is too short, or its parts contradict each other", True),
     "no database": ("a.mdb", bytes(9999), "it does not start as an LMDB does", True),
 }
 

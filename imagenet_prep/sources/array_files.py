@@ -210,6 +210,7 @@ def _of_npy(
         start = head.tell()
     if is_fortran and len(shape) > 1:
         raise OtherFormError("it is stored in Fortran order", f"save it in C order: {in_c_order}")
+    stored = _checked(StoredArray(path, shape, dtype, opened, start), 0, size)
     expected = start + prod(shape) * dtype.itemsize
     if 0 < expected < size:
         raise OtherFormError(
@@ -217,7 +218,7 @@ def _of_npy(
         )
     if expected != size:
         raise ArrayError(f"the .npy is cut or damaged: {size:,} bytes for the shape {shape}")
-    return _checked(StoredArray(path, shape, dtype, opened, start), 0, size)
+    return stored
 
 
 _NPZ_IN_C_ORDER = "numpy.savez('data.npz', x=numpy.ascontiguousarray(images), y=labels)"

@@ -213,7 +213,7 @@ class _Dtype:
     def __init__(self, code: str, *_: object) -> None:
         if not re.fullmatch("[biuf][1248]", code):
             raise OtherFormError(
-                f"its pickle holds an array of NumPy's type {code}: expected bool, integers or "
+                f"its pickle holds values of NumPy's type {code}: expected bool, integers or "
                 "floats of at most 64 bits",
                 SAVE_AS_NPZ,
             )

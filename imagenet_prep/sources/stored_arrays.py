@@ -30,6 +30,9 @@ SAVE_AS_NPZ = "save images and labels as two arrays: numpy.savez('data.npz', x=i
 INTACT_OR_NPZ = f"get an intact copy of it; or {SAVE_AS_NPZ}"
 """Remedies for a file of arrays in a form that is not read."""
 
+ARRAYS = "arrays"
+"""The noun for what a file may hold, in messages."""
+
 _LONGEST_REASON = 300
 _REMEDIES = {
     HOLDS_OBJECTS: SAVE_AS_NPZ,
@@ -237,7 +240,7 @@ def need_library(name: str, extra: str, files: str) -> Any:
 
 
 @contextlib.contextmanager
-def damage_named(path: Path, noun: str = "arrays") -> Iterator[None]:
+def damage_named(path: Path, noun: str = ARRAYS) -> Iterator[None]:
     """Turn any failure to read a file, or of a library, into an error that names the file;
     it may hold a ``noun``.
     """
@@ -249,11 +252,18 @@ def damage_named(path: Path, noun: str = "arrays") -> Iterator[None]:
         if isinstance(error, OSError) and error.errno:
             raise unreadable(path, error) from error
         reason = str(error)[:_LONGEST_REASON]  # shapes may have numbers of any length
-        if isinstance(error, (LookupError, struct.error)):
-            reason = "it is cut, or its parts contradict each other"
+        if isinstance(error, (LookupError, struct.error)) and not path.stat().st_size:
+            reason = "it is empty"
+        elif isinstance(error, (LookupError, struct.error)):
+            reason = "it is too short, or its parts contradict each other"
         elif isinstance(error, zipfile.BadZipFile):
             reason = f"its zip is cut or damaged: {reason}"
-        raise InputError(f"{path} can't be read as {noun}", reason, remedy_of(error)) from error
+        hint = remedy_of(error)
+        if noun == ARRAYS and not isinstance(
+            error, ArrayError
+        ):  # the library may not read its form
+            hint = INTACT_OR_NPZ
+        raise InputError(f"{path} can't be read as {noun}", reason, hint) from error
 
 
 def remedy_of(error: Exception) -> str:
