@@ -74,7 +74,7 @@ class ArrayFile(Container, frozen=True):
             with damage_named(path):
                 name = row.name.split("/")[-2]
                 if name not in arrays:
-                    raise ArrayError(f"expected an array {name}, got {listed(arrays)}")
+                    raise ArrayError(f"expected an array {name}, got {listed(arrays) or 'none'}")
                 stored, file, header = opened(name)
                 file.seek(stored.start + row.offset * stored.item_bytes)
                 data = header + file.read(stored.item_bytes)

@@ -20,7 +20,7 @@ _USUAL = ("image", "img", "jpg", "jpeg", "png", "webp", "picture", "photo")
 """Usual names of a column of images, the likeliest first."""
 
 REMEDY = "get an intact copy of it"
-USUAL_COLUMNS = "a column image of bytes and path, and a column label of whole numbers"
+USUAL_COLUMNS = "the columns image, with bytes and path, and label, of whole numbers"
 
 
 class Schema(Struct, frozen=True):

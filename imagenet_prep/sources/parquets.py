@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import errno
 import importlib.util
 import itertools
 import os
@@ -47,6 +48,7 @@ HEAD = 32
 """Bytes that tell the format of an image."""
 
 _BUFFER = 1 << 20  # bytes per read of a file
+_ANOTHER = f"{REMEDY}, without encryption"
 _REWRITE = "update pyarrow; or write the file again, with plain columns and a usual compression"
 
 
@@ -240,7 +242,7 @@ class _Rows:
     def read(self, row: Row) -> Buffer:
         """The bytes of an image."""
         if not 0 <= row.offset < self._starts[-1]:
-            raise self._changed(row, f"a file of {self._starts[-1]:,} rows")
+            raise changed_row(self._path, row, f"a file of {self._starts[-1]:,} rows")
         with self._lock:
             if not self._first <= row.offset < self._stop:
                 self._begin(bisect.bisect_right(self._starts, row.offset) - 1)
@@ -248,7 +250,8 @@ class _Rows:
                 self._decode()
             content = self._decoded[row.offset - self._first].as_buffer()
         if content is None or content.size != row.length:
-            raise self._changed(row, "null" if content is None else f"{content.size:,}")
+            got = "null" if content is None else f"{content.size:,}"
+            raise changed_row(self._path, row, got)
         return memoryview(content).cast("B")  # pyarrow declares them signed
 
     def _begin(self, group: int) -> None:
@@ -263,12 +266,14 @@ class _Rows:
             raise _damaged(self._path, self._first, "a group of rows ends before its last row")
         self._decoded = parts_of(batch.column(self._image))[0]
 
-    def _changed(self, row: Row, got: str) -> InputError:
-        return InputError(
-            f"{self._path} has changed since it was first looked at",
-            f"expected {row.length:,} bytes in row {row.offset:,}, got {got}",
-            "run the same command again once nothing writes to it",
-        )
+
+def changed_row(path: Path, row: Row, got: str) -> InputError:
+    """The error for a row that is not as it was listed."""
+    return InputError(
+        f"{path} has changed since it was first looked at",
+        f"expected {row.length:,} bytes in row {row.offset:,}, got {got}",
+        "run the same command again once nothing writes to it",
+    )
 
 
 def _open(path: Path, needed: Sequence[str] = ("image", "label")) -> ParquetFile:
@@ -320,7 +325,7 @@ def faults_named(
     try:
         yield
     except (ArrowException, OSError, UnicodeError) as error:
-        number = getattr(error, "errno", None)
+        number = errno.EISDIR if path.is_dir() else getattr(error, "errno", None)
         reason = str(error).partition("\n")[0]
         if number:
             raise unreadable(path, OSError(number, os.strerror(number))) from error
@@ -331,7 +336,7 @@ def faults_named(
             raise InputError(what, reason, f"free some memory, or {REMEDY}") from error
         if row is not None:
             raise _damaged(path, row, reason) from error
-        raise InputError(f"{path} can't be read as {noun}", reason, REMEDY) from error
+        raise InputError(f"{path} can't be read as {noun}", reason, _ANOTHER) from error
 
 
 def _damaged(path: Path, row: int, reason: str) -> InputError:
