@@ -59,7 +59,7 @@ class _Head(Struct, frozen=True):
         if content is None:
             raise ValueError("catalog.json is gone")
         if _digest(content) != digest:
-            raise ValueError("catalog.json has another digest than was recorded")
+            raise ValueError("catalog.json is not the one that was recorded")
         return convert(json.loads(content), cls)
 
 

@@ -213,9 +213,9 @@ def gone(path: AnyPath) -> InputError:
         mention("download"),
         "; then ",
         mention("repair"),
-        " makes wrong or missing shards, ",
+        " makes wrong or missing shards, or ",
         mention("convert"),
-        " another set",
+        " makes another set",
     )
     return InputError(f"{path} was consumed", detail, hint)
 
