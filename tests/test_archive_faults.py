@@ -141,9 +141,9 @@ NOT_READ = {
     "a pipe": ("x.tar", pack([(member("a", tarfile.FIFOTYPE), b"")])),
     "a sparse file": ("x.tar", pack([(member("a", b"S"), b"")])),
     "of type 'V'": ("x.tar", pack([(member("a", b"V"), b"")])),
-    "encrypted": ("x.zip", make_zip([Made(b"a", central={"flags": 1})])),
-    "compressed by method 14": ("x.zip", of_python(zipfile.ZIP_LZMA)),
-    "compressed by method 12": ("x.zip", of_python(zipfile.ZIP_BZIP2)),
+    "marked as encrypted": ("x.zip", make_zip([Made(b"a", central={"flags": 1})])),
+    "has compression method 14": ("x.zip", of_python(zipfile.ZIP_LZMA)),
+    "has compression method 12": ("x.zip", of_python(zipfile.ZIP_BZIP2)),
     "expected at most 1 GiB": ("x.zip", make_zip([HUGE])),
     "split over several files": ("x.zip", make_zip(TWO, disk=1)),
 }

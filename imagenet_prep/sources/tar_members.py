@@ -89,7 +89,7 @@ def iter_members(view: Sliceable, start: int, stop: int) -> Iterator[Member]:
         return _may_pad(length, stop - start) and read(end, length).count(0) == length
 
     stop = min(stop, len(view))
-    return _walk(read, is_padding, start, stop, "beyond the end of the archive")
+    return _walk(read, is_padding, start, stop, "beyond the end of the tar")
 
 
 def stream_members(

@@ -167,7 +167,7 @@ def _find_directory(view: Sliceable) -> tuple[int, int, int]:
     """Start and end of the central directory, and the number of its entries."""
     end = _find_end(view)
     if end.disks != {0} or end.entries_here != end.entries:
-        reason = "this is one part of a zip that was split over several files"
+        reason = "by its end record, this is one part of a zip that was split over several files"
         raise unread_zip(end.offset, reason, "split")
     if end.start + end.length != end.offset:
         before = end.offset - end.length - end.start
@@ -278,10 +278,10 @@ def _check(entry: Entry, disk: int, made_by: int, attributes: int) -> None:
     """Raise ZipFault for an unreadable or impossible entry."""
     name, position, size = entry.name, entry.address, entry.size
     if entry.flags & _ENCRYPTED:
-        raise unread_zip(position, f"{_show(name)} is encrypted", "encrypted")
+        raise unread_zip(position, f"{_show(name)} is marked as encrypted", "encrypted")
     _check_sizes(entry)
     if disk:
-        reason = f"{_show(name)} is in another part of a split zip"
+        reason = f"by its entry, {_show(name)} is in another part of a split zip"
         raise unread_zip(position, reason, "split")
     is_folder = name.endswith(b"/")
     file_type = (attributes >> 16) & _FILE_TYPES
@@ -298,7 +298,9 @@ def _check_sizes(entry: Entry) -> None:
     """Raise ZipFault unless an entry has a method that can be read, and sizes that it allows."""
     name, position, size, packed = _show(entry.name), entry.address, entry.size, entry.packed
     if entry.method not in _METHODS:
-        reason = f"{name} is compressed by method {entry.method}, neither stored nor deflated"
+        reason = (
+            f"{name} has compression method {entry.method}: expected 0 (stored) or 8 (deflated)"
+        )
         raise unread_zip(position, reason, "method")
     if entry.method == STORED and size != packed:
         reason = f"{name} is stored, but its {size:,} bytes are recorded as {packed:,}"
