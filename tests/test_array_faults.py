@@ -96,7 +96,7 @@ FAULTS = {
     "a text like a zip": ("a.npz", b"PK is no zip", NONE_OF_THEM, False),
     "floats in IDX": ("a", b"\0\0\x0d\1\0\0\0\1" + bytes(4), "not an IDX file of bytes", True),
     "no IDX in gzip": ("a-idx1-ubyte.gz", gzip.compress(b"x"), "not an IDX file", True),
-    "a cut npz": ("a.npz", b"PK\3\4" + bytes(40), "its zip is cut or damaged", True),
+    "a cut npz": ("a.npz", b"PK\3\4" + bytes(40), "its zip can't be read", True),
     "one cell": ("a.csv", PIXELS + b"7\n", "line 2 has 1 cell: expected 3", True),
     "a break in quotes": (
         "a.csv",

@@ -170,6 +170,10 @@ def test_a_failure_of_pyarrow_alone_is_not_called_damage(tmp_path: Path) -> None
     with pytest.raises(InputError) as caught:
         read_schema(path)
     assert caught.value.what == f"{path} can't be read as a parquet file"
+    assert caught.value.hint == "get an intact copy of it"
+    with pytest.raises(InputError) as caught, faults_named(path):
+        raise OSError("Could not read encrypted metadata, no decryption found")
+    assert caught.value.hint == "write it again without encryption"
 
 
 def _use(path: Path) -> list[bytes]:

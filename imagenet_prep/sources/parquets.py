@@ -48,7 +48,6 @@ HEAD = 32
 """Bytes that tell the format of an image."""
 
 _BUFFER = 1 << 20  # bytes per read of a file
-_ANOTHER = f"{REMEDY}, without encryption"
 _REWRITE = "update pyarrow; or write the file again, with plain columns and a usual compression"
 
 
@@ -336,11 +335,16 @@ def faults_named(
             raise InputError(what, reason, f"free some memory, or {REMEDY}") from error
         if row is not None:
             raise _damaged(path, row, reason) from error
-        raise InputError(f"{path} can't be read as {noun}", reason, _ANOTHER) from error
+        raise InputError(f"{path} can't be read as {noun}", reason, _remedy(reason)) from error
 
 
 def _damaged(path: Path, row: int, reason: str) -> InputError:
-    return InputError(f"{path} is damaged at row {row:,}, or after it", reason, REMEDY)
+    return InputError(f"{path} can't be read at row {row:,}, or after it", reason, _remedy(reason))
+
+
+def _remedy(reason: str) -> str:
+    """The advice for a file that pyarrow can't read."""
+    return "write it again without encryption" if "encrypted" in reason else REMEDY
 
 
 def without_image(path: Path, row: int) -> InputError:

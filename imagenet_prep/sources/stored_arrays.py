@@ -207,7 +207,7 @@ def check_expansion(name: str, claimed: int, size: int) -> None:
     if claimed > DEFLATES_TO * size:
         expected = f"expected at most {DEFLATES_TO:,} times as many"
         raise OtherFormError(
-            f"{name} would expand from {size:,} to {claimed:,} bytes: {expected}", INTACT_OR_NPZ
+            f"{name} claims to hold {claimed:,} bytes in {size:,} bytes: {expected}", INTACT_OR_NPZ
         )
 
 
@@ -257,7 +257,7 @@ def damage_named(path: Path, noun: str = ARRAYS) -> Iterator[None]:
         elif isinstance(error, (LookupError, struct.error)):
             reason = "it is too short, or its parts contradict each other"
         elif isinstance(error, zipfile.BadZipFile):
-            reason = f"its zip is cut or damaged: {reason}"
+            reason = f"its zip can't be read: {reason}"
         hint = remedy_of(error)
         if noun == ARRAYS and not isinstance(
             error, ArrayError
