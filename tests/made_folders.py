@@ -841,7 +841,7 @@ FOLDERS: dict[str, Made] = {
         "labels in fine and in coarse",
     ),
     "parquet of numbers": refused(
-        {"a.parquet": parquet("1.jpg", column="")}, "a.parquet holds no images"
+        {"a.parquet": parquet("1.jpg", column="")}, "a.parquet has no column of images"
     ),
     "images outside of tars": refused(
         {**images(*CATS), "more.tar": TARS["n00000001.tar"]}, "1 tar that would not be"

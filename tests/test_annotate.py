@@ -519,6 +519,7 @@ HOSTILE_TARS = {
     ),
     "a file twice": (pack(FILES[:1] * 2), f"holds {WNID}/{WNID}_1.xml twice"),
     "no annotations": (pack([]), "no annotations"),
+    "a web page": (b"<html>" * 99, "is not a tar, or is damaged at byte 0"),
     "an inflated member": (pack([FILES[0], (FILES[1][0], BOMB)]), "beyond the limit of"),
     "an inflated end": (TAR + BOMB, "more than padding follows"),
     "two tars joined": (TAR + pack(FILES[:1]), "more than padding follows"),

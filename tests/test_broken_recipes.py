@@ -375,12 +375,12 @@ INPUTS = {
     ),
     "a manifest that leads out": (
         "manifest_file: out.txt\n",
-        "out.txt, line 2: ../x leads out of the data",
+        "out.txt, line 2: ../x is not written as a path below",
         "",
     ),
     "an absolute manifest": (
         "manifest_file: absolute.txt\n",
-        "absolute.txt, line 1: /etc/passwd leads out",
+        "absolute.txt, line 1: /etc/passwd is not written as a path",
         "--raw",
     ),
     "a manifest of what is gone": (

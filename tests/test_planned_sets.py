@@ -519,7 +519,7 @@ def test_a_plan_that_does_not_hold_is_not_read(
     if warning:
         (note,) = progress.notes
         folder = layout.plan_path.with_name(rows[warning])
-        assert note.startswith(f"warning: {folder} is damaged: ")
+        assert note.startswith(f"warning: {folder} can't be used: ")
         assert note.endswith(": the raw data is listed again")
     else:
         assert progress.notes == []

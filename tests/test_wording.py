@@ -92,7 +92,7 @@ def test_messages_name_commands_and_options_that_exist() -> None:
         "ilsvrc2012/repacked.py": ["--strip-components"],
         "storage/aws_profiles.py": ["--format"],
         "datasets/sampled_images.py": ["--checksum"],
-        "sources/archive_faults.py": ["--dereference", "--hard-dereference"],
+        "sources/archive_faults.py": ["--ignore-zeros", "--dereference", "--hard-dereference"],
         "version.py": ["--no-optional-locks", "--porcelain"],
     }
     unknown = {module: _unknown(ast.parse((ROOT / module).read_text())) for module in MODULES}

@@ -141,9 +141,7 @@ def _fault_inside(view: FileSlices, name: str) -> str:
                 while file.read(1 << 22):
                     pass
     except ArchiveFault as fault:
-        if fault.remedy:
-            return f"it can't be read in place, {fault}"
-        return f"it is damaged {fault}"
+        return f"it {fault.problem} {fault}"
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         return f"expected gzip data, got damaged data: {error}"
     return ""
