@@ -137,7 +137,7 @@ class KaggleSite(Site, frozen=True):
     replies: ClassVar[Mapping[int, tuple[str, str]]] = {
         _NO_LOGIN: (
             (
-                "found no KAGGLE_API_TOKEN, no KAGGLE_USERNAME with KAGGLE_KEY, "
+                "found no token in KAGGLE_API_TOKEN, no KAGGLE_USERNAME with KAGGLE_KEY, "
                 "and no credentials in {folders}"
             ),
             (
@@ -148,7 +148,7 @@ class KaggleSite(Site, frozen=True):
         403: (
             "got HTTP status 403: this account may not have accepted the rules",
             (
-                f"sign in as the token's user, accept the rules at {RULES_URL}, "
+                f"sign in there with the same account, accept the rules at {RULES_URL}, "
                 "and run the same command again"
             ),
         ),
@@ -275,7 +275,7 @@ class HuggingFaceSite(Site, frozen=True):
             if not next_page:
                 return
             page = urljoin(page, next_page)
-        raise _unusable_answer(first_page, "a list of files")
+        raise _unusable_answer(first_page, f"a list of files in at most {_MOST_PAGES} answers")
 
     def _offer(self, entry: dict[str, Any], filename: str, commit: str) -> Offer:
         url = file_url(self.base_url, f"datasets/{DATASET}/resolve/{commit}/data/{filename}")
@@ -317,7 +317,9 @@ def _refuse_other_files(
         texts.append(f"missing: {listed(missing_names)}")
     if other_names:
         texts.append(f"not expected: {listed(other_names)}")
-    hint = Hint("fetch another copy with --source imagenet or --source kaggle")
+    has_all_splits = file_counts.keys() == _EXAMPLES.keys()
+    others = "--source imagenet or --source kaggle" if has_all_splits else "--source imagenet"
+    hint = Hint(f"fetch another copy with {others}")
     if state is not None:
         remove = command_line(["rm", "--", str(state)])
         hint = Hint(hint, "; or use the newest commit: ", remove, ", then run: ", rerun())
@@ -344,7 +346,7 @@ def _ask_json(session: Session, url: str, pace: Pace) -> tuple[Any, str]:
     try:
         return Patience(DATASET, pace, note=session.note).until(ask)
     except (ValueError, RecursionError):
-        raise _unusable_answer(url, "JSON") from None
+        raise _unusable_answer(url, f"JSON of at most {_LONGEST_JSON:,} bytes") from None
 
 
 def _unusable_answer(url: str, expected: str) -> NetworkError:
