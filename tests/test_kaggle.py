@@ -299,7 +299,7 @@ def test_a_copy_that_was_encoded_again_is_refused(
     with pytest.raises(InputError) as caught:
         convert(layout, ENGINE, PLAIN)
     assert name.format(split) in caught.value.what
-    assert f"is the copy of {maker}" in caught.value.what
+    assert f"is named like the copy of {maker}" in caught.value.what
     assert "23 train images again" in str(caught.value.detail)
     zipped = layout.raw_dir / kaggle.ZIP.filename
     zipped.symlink_to(copies["zip, stored"] / zipped.name)
@@ -307,7 +307,7 @@ def test_a_copy_that_was_encoded_again_is_refused(
     zipped.unlink()
     shard = existing(tmp_path, f"{split}-*-of-*")[0]
     shard.unlink()
-    with pytest.raises(InputError, match=f"is the copy of {maker}"):
+    with pytest.raises(InputError, match=f"is named like the copy of {maker}"):
         verify_and_repair(layout, ENGINE)
 
 

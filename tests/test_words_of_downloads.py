@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import http.client
 import os
 from pathlib import Path
 
 import pytest
 import requests
+from memory_store import MemoryStore
 
-from imagenet_prep.errors import AccessError, UsageError
+from imagenet_prep.engines.threads import ThreadEngine
+from imagenet_prep.errors import AccessError, InputError, UsageError
 from imagenet_prep.fetch import access
 from imagenet_prep.fetch.answer_checks import RefusedError, check_status
 from imagenet_prep.fetch.credentials import Credentials
@@ -18,6 +21,10 @@ from imagenet_prep.fetch.patience import CutError
 from imagenet_prep.fetch.providers import KaggleSite
 from imagenet_prep.fetch.reply import Remote
 from imagenet_prep.fetch.session import Session
+from imagenet_prep.ilsvrc2012 import astray
+from imagenet_prep.stages.untar import untar
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import Location
 
 URL = "http://archives.invalid/a.tar"
 PAGE = b"<!DOCTYPE html><title>401 Unauthorized</title>"
@@ -128,3 +135,33 @@ def test_an_invalid_length_is_not_a_size() -> None:
     version = Remote(URL, -1, None, None)
     obstacle = version.obstacle(Remote(URL, 5, None, None), has_digest=True)
     assert "-1" not in obstacle
+
+
+def test_a_folder_of_raw_data_is_not_to_be_filled_again(tmp_path: Path) -> None:
+    """Untar, given the folder itself, names the folder above, as download does."""
+    class_folder = tmp_path / "raw-data" / "train" / "n01440764"
+    class_folder.mkdir(parents=True)
+    (class_folder / "n01440764_1.JPEG").write_bytes(b"")
+    with pytest.raises(InputError) as caught:
+        untar(Layout(tmp_path / "raw-data"), ThreadEngine(1))
+    assert caught.value.detail == f"expected {tmp_path} as DATA_DIR"
+    assert "download" not in caught.value.hint
+
+
+def test_a_folder_that_cannot_be_listed_is_not_called_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its permissions are the reason, not its images."""
+
+    def closed(folder: Path) -> list[str]:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+
+    monkeypatch.setattr(astray, "names_in", closed)
+    with pytest.raises(InputError, match="can't be read"):
+        raise astray.nothing_found(Layout(tmp_path))
+
+
+def test_no_download_into_an_object_store_is_advised() -> None:
+    """It writes to a local folder only."""
+    error = astray.nothing_found(Layout(Location(MemoryStore(), "set")))
+    assert error.hint == "name the folder that has them with --raw"

@@ -16,13 +16,14 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.astray import nothing_found, refuse_known_copies, refuse_unread
+from imagenet_prep.ilsvrc2012.astray import nothing_found, refuse_unread
 from imagenet_prep.ilsvrc2012.box_search import find_annotations, find_boxes_csv
 from imagenet_prep.ilsvrc2012.class_parts import WHOLE
 from imagenet_prep.ilsvrc2012.copy_listing import GET_MISSING, CopyListing
 from imagenet_prep.ilsvrc2012.devkit import train_counts
 from imagenet_prep.ilsvrc2012.digests import Digests, find_digests
 from imagenet_prep.ilsvrc2012.image_counts import count_by_wnid
+from imagenet_prep.ilsvrc2012.known_copies import refuse_known_copies
 from imagenet_prep.ilsvrc2012.official import ANOTHER_COPY, ImageSource
 from imagenet_prep.ilsvrc2012.official_tars import OfficialTar
 from imagenet_prep.ilsvrc2012.plan_inputs import find_sources, other_copies

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError, PrepError, SpaceError, UsageError, WriteError, named
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.astray import refuse_raw_folder
 from imagenet_prep.ilsvrc2012.coming_needs import folders_need
 from imagenet_prep.ilsvrc2012.official import ImageSource, finished
 from imagenet_prep.ilsvrc2012.official_tars import ArchiveIndex, OfficialTar, TarTask, class_tars
@@ -153,6 +154,7 @@ def _find_sources(layout: Layout, progress: Progress) -> dict[str, ImageSource]:
                 "and no other archive of its images"
             )
     if not sources:
+        refuse_raw_folder(layout)
         names = ", ".join(facts.ARCHIVES[split].filename for split in facts.SPLITS)
         raise InputError(
             f"no archives in {layout.raw_dir}",
