@@ -343,7 +343,7 @@ def test_a_box_of_equal_corners_comes_to_the_record(
 
 
 BAD = {
-    "doctype": (b"<!DOCTYPE a [<!ENTITY x 'y'>]>" + xml(), "document type"),
+    "doctype": (b"<!DOCTYPE a [<!ENTITY x 'y'>]>" + xml(), "DOCTYPE"),
     "deep": (b"<a>" * 100 + b"</a>" * 100, "nested in each other"),
     "large": (xml() + b" " * 3 * LARGEST, "larger than"),
     "no-size": (xml(size=""), "no size"),
@@ -682,6 +682,12 @@ def test_a_broken_line_is_named(line: bytes) -> None:
         parse_boxes(b"a,0,0,1,1\n" + line + b"\nb,0,0,1,1\n")
     assert caught.value.line == 2
     assert str(caught.value).startswith("line 2: expected ")
+
+
+def test_a_box_without_a_name_is_not_called_reversed() -> None:
+    """Its corners are right."""
+    with pytest.raises(BoxesFault, match="expected NAME,XMIN"):
+        parse_boxes(b",0,0,1,1\n")
 
 
 def test_a_cut_file_is_refused() -> None:
