@@ -346,12 +346,12 @@ BAD = {
     "doctype": (b"<!DOCTYPE a [<!ENTITY x 'y'>]>" + xml(), "DOCTYPE"),
     "deep": (b"<a>" * 100 + b"</a>" * 100, "nested in each other"),
     "large": (xml() + b" " * 3 * LARGEST, "larger than"),
-    "no-size": (xml(size=""), "no size"),
+    "no-size": (xml(size=""), "<width> is missing"),
     "size-0": (xml(size=SIZE.replace("100", "0")), "> is 0: expected 1 or more"),
     "text": (xml(size=SIZE.replace("100", "hundred")), "'hundred', not an integer"),
-    "encoding": (b"<?xml version='1.0' encoding='utf-16'?>" + xml(), "not well-formed"),
-    "cut": (xml()[:-5], "not well-formed"),
-    "empty": (b"", "not well-formed"),
+    "encoding": (b"<?xml version='1.0' encoding='utf-16'?>" + xml(), "can't be read as XML"),
+    "cut": (xml()[:-5], "can't be read as XML"),
+    "empty": (b"", "can't be read as XML"),
 }
 
 

@@ -226,7 +226,7 @@ def test_an_image_in_another_class_is_refused(
     other = made.wnids[1] if made.wnids[0] in name else made.wnids[0]
     wrong = f"ILSVRC/Data/CLS-LOC/train/{other}/{name.rpartition('/')[2]}"
     FORMS[form](tmp_path / "raw", made, files | {wrong: b"x"})
-    with pytest.raises(InputError, match="wrong class folder") as caught:
+    with pytest.raises(InputError, match="not in the folder of the class in its name") as caught:
         convert(Layout(tmp_path / "data", raw=tmp_path / "raw"), ENGINE, PART)
     assert other in caught.value.what
     assert ("get another copy" in caught.value.hint) is form.startswith("zip")
