@@ -218,7 +218,7 @@ def test_what_is_missing_is_said_at_once(data_dir: Path, tmp_path: Path) -> None
     ):
         opened(Layout(data_dir), "")
     (data_dir / "raw-data/ILSVRC2012_img_train.tar").unlink()
-    with pytest.raises(InputError, match=r"no train images"):
+    with pytest.raises(InputError, match=r"has no split 'train'"):
         opened(Layout(data_dir), "train")
     assert len(opened(Layout(data_dir), "validation")) == 24
 
