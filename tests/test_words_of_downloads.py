@@ -18,7 +18,7 @@ from imagenet_prep.fetch.answer_checks import RefusedError, check_status
 from imagenet_prep.fetch.credentials import Credentials
 from imagenet_prep.fetch.failures import reason_of
 from imagenet_prep.fetch.patience import CutError
-from imagenet_prep.fetch.providers import KaggleSite
+from imagenet_prep.fetch.providers import HuggingFaceSite, KaggleSite
 from imagenet_prep.fetch.reply import Remote
 from imagenet_prep.fetch.session import Session
 from imagenet_prep.ilsvrc2012 import astray
@@ -104,6 +104,14 @@ def test_an_empty_kaggle_token_is_not_called_absent() -> None:
     with pytest.raises(AccessError) as caught, KaggleSite().explained():
         raise RefusedError("kaggle.com refused access", "status 401", "", 401)
     assert "found no token in KAGGLE_API_TOKEN" in caught.value.detail
+
+
+def test_the_file_without_a_token_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token that was saved elsewhere is not called unsaved."""
+    monkeypatch.setenv("HF_TOKEN_PATH", "/own/token")
+    with pytest.raises(AccessError) as caught, HuggingFaceSite().explained():
+        raise RefusedError("huggingface.co refused access", "status 401", "", 401)
+    assert "in /own/token" in caught.value.detail
 
 
 def test_a_user_name_of_any_letters_can_sign_a_digest() -> None:

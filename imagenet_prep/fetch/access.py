@@ -265,7 +265,7 @@ def _missing(
     if jar is not None:
         return _cookies_refused(url, jar, response)
     host, name, status = host_of(url), name_of(url), response.status_code
-    found = "no credentials were given; the command finds some in the environment or netrc"
+    found = "no credentials were given"  # a call from Python finds none in the environment
     if status == 401 or form is not None:
         what, detail = f"{host} requires you to sign in for {name}", found
     elif status == 403:

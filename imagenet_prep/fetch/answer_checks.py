@@ -30,7 +30,7 @@ def refuse_encoding(response: requests.Response, url: str) -> None:
     encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in ("", "identity"):
         raise InputError(
-            f"the answer with {name_of(url)} from {host_of(url)} says that it is encoded",
+            f"{host_of(url)} sends {name_of(url)} with a Content-Encoding",
             f"expected the file as it is, got Content-Encoding: {encoding[:40]}",
             "name another server with --base-url, or use another network: a proxy can encode too",
         )

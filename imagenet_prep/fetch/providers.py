@@ -24,7 +24,7 @@ from imagenet_prep.fetch.credentials import Credentials, Token
 from imagenet_prep.fetch.patience import Pace, Patience
 from imagenet_prep.fetch.reply import Body, inspect
 from imagenet_prep.fetch.session import Session, file_url, host_of
-from imagenet_prep.fetch.site_logins import KAGGLE_TOKEN_URL, kaggle_folders
+from imagenet_prep.fetch.site_logins import KAGGLE_TOKEN_URL, hub_token_path, kaggle_folders
 from imagenet_prep.hints import Hint
 from imagenet_prep.storage.files import load_json, save_json
 from imagenet_prep.text import either, listed, number_of
@@ -110,7 +110,9 @@ class Site(Struct, frozen=True):
 
     @staticmethod
     def login_folders() -> str:
-        """The folders in which a login is looked for, for messages; "" if a reply names none."""
+        """The folders or the file in which a login is looked for, for messages; "" if a reply names
+        none.
+        """
         return ""
 
 
@@ -222,7 +224,7 @@ class HuggingFaceSite(Site, frozen=True):
         Mapping[int, tuple[str, str]]
     ] = {  # it asks for approval with 401 or 403 (GatedRepo)
         _NO_LOGIN: (
-            "found no token in HF_TOKEN, and none saved by hf auth login",
+            "found no token in HF_TOKEN, and none of hf auth login in {folders}",
             f"request access at {ACCESS_URL}, create a token at {_HUB_TOKEN_URL}, and set HF_TOKEN",
         ),
         0: (
@@ -232,6 +234,11 @@ class HuggingFaceSite(Site, frozen=True):
         ),
         200: _PAGE,
     }
+
+    @staticmethod
+    def login_folders() -> str:
+        """The file of the token."""
+        return str(hub_token_path())
 
     def files(
         self, session: Session, state: Path, pace: Pace, *, is_kept: bool = True

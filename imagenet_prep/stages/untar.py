@@ -142,6 +142,7 @@ def foresee(
 
 
 def _find_sources(layout: Layout, progress: Progress) -> dict[str, ImageSource]:
+    refuse_raw_folder(layout)
     sources = {}
     copies = {split: find_packed(layout, split) for split in facts.SPLITS}
     for split, source in copies.items():
@@ -154,7 +155,6 @@ def _find_sources(layout: Layout, progress: Progress) -> dict[str, ImageSource]:
                 "and no other archive of its images"
             )
     if not sources:
-        refuse_raw_folder(layout)
         names = ", ".join(facts.ARCHIVES[split].filename for split in facts.SPLITS)
         raise InputError(
             f"no archives in {layout.raw_dir}",
