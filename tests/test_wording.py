@@ -89,7 +89,7 @@ def test_messages_name_commands_and_options_that_exist() -> None:
     a slip is seen.
     """
     of_others = {
-        "ilsvrc2012/repacked.py": ["--strip-components"],
+        "ilsvrc2012/repacked.py": ["--rm", "--strip-components"],
         "storage/aws_profiles.py": ["--format"],
         "datasets/sampled_images.py": ["--checksum"],
         "sources/archive_faults.py": ["--ignore-zeros", "--dereference", "--hard-dereference"],
