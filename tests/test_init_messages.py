@@ -406,8 +406,14 @@ SAYINGS: dict[str, Saying] = {
     "an image among arrays": Saying(
         {**{f"{number}.npy": ARRAY for number in range(4)}, "x": picture("x.jpg")},
         "",
-        ("x (JPEG) (1 in all)\nexpected arrays alone\nmove them away",),
+        ("1 file that can't be read with the others: x (JPEG)\nexpected arrays alone\n",),
         absent=("convert",),
+    ),
+    "a GIF among TIFFs": Saying(
+        {"0.tif": None, "x": picture("x.gif")}, "", ("x (GIF)\nexpected JPEG, PNG, TIFF\n",)
+    ),
+    "a loss next to a fault": Saying(
+        {**JOINED, "x": ARRAY}, "", ("(3) data", "x (NumPy)"), absent=("--as with-labels below",)
     ),
     "odd files in a tar": Saying(
         {"a.tar": tar(*PETS, **{"cat/x.npy": b"x", "cat/y.ppm": b"P6"})},

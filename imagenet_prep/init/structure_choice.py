@@ -56,7 +56,12 @@ def choose_structure(inspection: Inspection, structure: str | None = None) -> Ch
     unread = find_unread(inspection, interpretation)
     faults = [*inspection.faults, *interpretation.faults]
     if structure is None:
-        faults += _unaccepted(inspection, name, interpretation, unread.losses)
+        losses = [*unread.losses, *interpretation.mended_faults]
+        problems = {fault.what for fault in faults}
+        new_losses = [loss for loss in losses if loss.what not in problems]
+        if new_losses and not faults:
+            raise _unaccepted(inspection, name, interpretation, new_losses)
+        faults += new_losses
     if faults:
         raise all_of(list(dict.fromkeys(faults)))
     return _accept(inspection, name, interpretation, unread)
@@ -158,24 +163,19 @@ def _nothing_to_read(inspection: Inspection) -> InputError:
 
 def _unaccepted(
     inspection: Inspection, name: str, interpretation: Interpretation, losses: Sequence[InputError]
-) -> list[InputError]:
-    """The faults of what a structure would lose or change, which its own command accepts."""
-    has_faults = bool(interpretation.faults)
-    problems = {fault.what for fault in (*inspection.faults, *interpretation.faults)}
-    lost = [cause for cause in losses if cause.what not in problems]
-    mended = [cause for cause in interpretation.mended_faults if cause.what not in problems]
-    faults = [*lost, *mended]
-    if has_faults or not faults:
-        return faults
+) -> InputError:
+    """The error for what a structure would lose or change, which its own command accepts."""
+    mended = [loss for loss in losses if loss in interpretation.mended_faults]
+    lost = [loss for loss in losses if loss not in mended]
     aim = _aim_of(lost, mended, interpretation.mending)
     remedy = f"to {aim}, run the command with --as {name} below"
     options = {**interpretation.options, "as": name}
     accepting = replace(_alternative(name, interpretation), options=options)
     command = _choice_line(inspection, accepting)
-    last_fault = faults.pop()
-    hint = join_hints("; ", filter(None, (last_fault.hint, remedy)))
-    accepted = InputError(last_fault.what, last_fault.detail, hint)
-    return [*faults, accepted.with_choices([*last_fault.choices, command])]
+    error = all_of(losses)
+    hint = join_hints("; ", filter(None, (error.hint, remedy)))
+    accepted = InputError(error.what, error.detail, hint)
+    return accepted.with_choices([*error.choices, command])
 
 
 def _aim_of(lost: Sequence[InputError], mended: Sequence[InputError], mending: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from imagenet_prep.errors import InputError
 from imagenet_prep.images import ENDINGS as FORMATS
 from imagenet_prep.recipes.columns import Content, has_ending_of, is_other_image
+from imagenet_prep.recipes.file_kinds import FORMATS_OF_CONTENT
 from imagenet_prep.recipes.path_parts import counted
 from imagenet_prep.text import listed, number_of
 
@@ -31,11 +32,11 @@ def wrong_formats(
 
 def unreadable(folder: Path, images: Sequence[str], content: Content | None) -> InputError:
     """The fault of images that can't be read as the others are."""
-    names = f"{listed(images)} ({len(images):,} in all)"
-    problem = f"{folder} holds images that can't be read with the others: {names}"
+    files = number_of(len(images), "file")
+    problem = f"{folder} holds {files} that can't be read with the others: {listed(images)}"
     if content == "array":
         return InputError(problem, "expected arrays alone", "move them away")
-    expected = f"expected {', '.join(FORMATS)}"
+    expected = f"expected {', '.join(FORMATS_OF_CONTENT[content or 'image'])}"
     return InputError(problem, expected, "convert them, or move them away")
 
 

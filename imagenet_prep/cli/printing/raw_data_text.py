@@ -36,9 +36,9 @@ def print_needs(needs: Sequence[Need]) -> None:
         tell(f"on the file system of {room.folder}:")
         print_table(rows, left=2, indent="  ")
     if any(need.is_about for need in needs):
-        tell("Space and files are estimates where an archive is not listed yet.")
+        tell("Some sizes and numbers of files are estimates.")
     if not needs:
-        tell("Nothing is left to download or make.")
+        tell("This command has nothing left to download or make.")
 
 
 def print_download(summary: DownloadSummary, quiet: bool) -> None:
