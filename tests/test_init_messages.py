@@ -111,7 +111,9 @@ SAYINGS: dict[str, Saying] = {
     "a column that no table has": Saying(
         _labelled(l_csv=LABELS),
         "--as with-labels --label none",
-        ("data has no table with the column none, which --label names\nexpected one of file, lab",),
+        (
+            "can read no table of its images with the column none, which --label names\nexpected one of file, lab",
+        ),
         status=2,
         absent=("names its images",),
     ),
@@ -128,13 +130,25 @@ SAYINGS: dict[str, Saying] = {
     "a column that names no image": Saying(
         _labelled(l_csv=FRACTIONS),
         "--image size",
-        ("the column size, which --image names, names none of the images",),
+        ("the column size, which --image names, names less than half of the images",),
+        status=2,
+    ),
+    "a column of paths of a few images": Saying(
+        {**PETS, "l.csv": b"file,kind\ncat/0.jpg,a\ndog/1.jpg,b\n"},
+        "--image file",
+        ("names less than half of the images",),
+        status=2,
+    ),
+    "a table that is not there": Saying(
+        _labelled(l_csv=LABELS),
+        "--label m.csv:label",
+        ("no table of its images with the name m.csv",),
         status=2,
     ),
     "the column of labels as that of paths": Saying(
         _labelled(l_csv=LABELS),
         "--image label",
-        ("the column label, which --image names, names none of the images",),
+        ("the column label, which --image names, names less than half of the images",),
         status=2,
     ),
     "a column for class folders": Saying(
@@ -243,7 +257,7 @@ SAYINGS: dict[str, Saying] = {
         (
             "2 obstacles: data/train.csv, data/val.csv label 9 of 10 images; no line names 9.jpg",
             "label 1 file that is not there: data/val.csv, line 5 names none.jpg",
-            "\nto leave them out, run the command with --as with-labels below\n",
+            "\nto leave that out, run the command with --as with-labels below\n",
         ),
     ),
     "files in no split": Saying(
@@ -412,6 +426,12 @@ SAYINGS: dict[str, Saying] = {
     "a GIF among TIFFs": Saying(
         {"0.tif": None, "x": picture("x.gif")}, "", ("x (GIF)\nexpected JPEG, PNG, TIFF\n",)
     ),
+    "a table without any label": Saying(
+        _labelled(l_csv=table(FLAT, "file,label", '""')),
+        "--label label",
+        ("6 lines without a label",),
+        absent=("imagenet-prep init",),
+    ),
     "a loss next to a fault": Saying(
         {**JOINED, "x": ARRAY}, "", ("(3) data", "x (NumPy)"), absent=("--as with-labels below",)
     ),
@@ -521,6 +541,16 @@ COMMANDS: dict[str, Saying] = {
         "",
         ("extra: 4 images, left out; as one more split: ",),
         status=0,
+    ),
+    "images without labels, and a column of them": Saying(
+        _labelled(l_csv=b"file,label\nq.jpg,a\n"),
+        "--label label",
+        ("  0 of 6 images, 0 classes: imagenet-prep init data --as unlabelled\n",),
+    ),
+    "a table that can't be read, and a column of it": Saying(
+        _labelled(l_csv=table(FLAT, "file,a,b", "2", "3")),
+        "--label a,b",
+        ("  0 of 6 images, 0 classes: imagenet-prep init data --as unlabelled\n",),
     ),
     "a structure that is another one": Saying(
         images(*PETS), "--as plain-tars", ("without --as: ",), status=2

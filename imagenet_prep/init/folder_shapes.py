@@ -8,19 +8,14 @@ import numpy as np
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.hints import Hint
 from imagenet_prep.recipes.classes import class_order
 from imagenet_prep.recipes.divisions import Division
 from imagenet_prep.recipes.folder_labels import ClassFolders, folder_faults, misread_masks
 from imagenet_prep.recipes.folder_roles import FolderTree, Roles, roles_of
 from imagenet_prep.recipes.misread_folders import nested
-from imagenet_prep.recipes.recipe_lines import flow
 from imagenet_prep.recipes.splits import FOLDERS
 from imagenet_prep.sources.names import Names
 from imagenet_prep.text import listed
-
-_MOST_NAMED = 20
-"""Classes that a hint names."""
 
 
 class Shape(Struct, frozen=True):
@@ -128,8 +123,5 @@ def faults_of(place: object, shape: Shape, commands: str, command: str = "") -> 
         return faults
     if inner := nested(shape.files.deep()):
         problem = f"{place}: folders within classes would lose their names: {listed(inner)}"
-        first_classes = list(shape.files)[:_MOST_NAMED]
-        classes = ", ".join(map(flow, first_classes))
-        hint = Hint(commands, f"; a recipe with classes: [{classes}] takes the first")
-        faults.append(InputError(problem, "expected one level of class folders", hint))
+        faults.append(InputError(problem, "expected one level of class folders", commands))
     return faults

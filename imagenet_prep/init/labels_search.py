@@ -23,6 +23,7 @@ from imagenet_prep.init.table_forms import (
     parse_table,
     probe_form,
 )
+from imagenet_prep.recipes.columns import has_ending_of
 from imagenet_prep.recipes.joined_tables import spread
 from imagenet_prep.recipes.labels_file import LINES, LabelTable
 from imagenet_prep.recipes.path_matching import match
@@ -118,7 +119,7 @@ def _wrong_line(sought: Sought, name: str, fault: LabelsFault, several: str) -> 
     if not isinstance(table, LabelsFile) or not table.has_labels or table.losses:
         return InputError(problem, expected, hint)
     hint += "; or, if an image has several labels, run the command with --as several-labels below"
-    images = f"{table.labelled:,} of {number_of(len(sought.items), 'image')}"
+    images = f"{table.labelled:,} of {_total_of(sought.items)}"
     classes = number_of(table.classes, "class", "classes")
     command = sought.command(**{"as": "several-labels"})
     choice = Hint(f"  {images}, {classes}: ", command)
@@ -264,7 +265,7 @@ def _unmatched(sought: Sought, path: Path, table: LabelTable, rows: Sequence[int
     and whose paths are others.
     """
     items = sought.items
-    number = next(number for number, row in enumerate(rows) if row < 0)
+    number = _first_unmatched(sought, table, rows)
     text = table.paths[number]
     place = table.place(path, table.lines[number])
     if prefix := _foreign_prefix(table.paths, items):
@@ -281,8 +282,25 @@ def _unmatched(sought: Sought, path: Path, table: LabelTable, rows: Sequence[int
     if len(alike) > 1:
         problem = f"{place}: {text} may be {' or '.join(alike[:3])}"
         return InputError(problem, expected, f"write {alike[0]}, for example, in each line")
-    example = alike[0] if alike else items[0]
-    return InputError(f"{place}: {text} is not there", expected, f"write {example}, for example")
+    hint = "correct or remove that line"
+    if alike:
+        hint = f"write {alike[0]}, for example"
+    return InputError(f"{place}: {text} is not there", expected, hint)
+
+
+def _first_unmatched(sought: Sought, table: LabelTable, rows: Sequence[int]) -> int:
+    """The first line that names no image: one with the name of an image, if there is any."""
+    unmatched = [number for number, row in enumerate(rows) if row < 0]
+    for number in unmatched:
+        if last_name(table.paths[number]) in sought.known_names:
+            return number
+    return unmatched[0]
+
+
+def _total_of(items: Sequence[str]) -> str:
+    """The number of all images, or arrays."""
+    noun = "array" if has_ending_of("array", items[0]) else "image"
+    return number_of(len(items), noun)
 
 
 def _stripping_choice(sought: Sought, table: LabelTable, prefix: str) -> str:
@@ -293,7 +311,7 @@ def _stripping_choice(sought: Sought, table: LabelTable, prefix: str) -> str:
     options: dict[str, object] = {"strip": prefix}
     if not named == total == len(table.paths):
         options["as"] = "tars-with-labels" if sought.is_packed else "with-labels"
-    counts = f"  {named:,} of {number_of(total, 'image')}, if paths lose their start: "
+    counts = f"  {named:,} of {_total_of(sought.items)}, if paths lose their start: "
     return Hint(counts, sought.command(**options))
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError, UsageError, all_of
 from imagenet_prep.hints import Hint, join_hints
 from imagenet_prep.images import ENDINGS as FORMATS
-from imagenet_prep.init.column_options import refuse_unknown_label_column
+from imagenet_prep.init.column_options import refuse_unknown_label_column, unused_columns
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.packed_files import joining_hint, unpacking_hint
 from imagenet_prep.init.proposal import Alternative, Choice, Interpretation
@@ -169,10 +169,13 @@ def _unaccepted(
     lost = [loss for loss in losses if loss not in mended]
     aim = _aim_of(lost, mended, interpretation.mending)
     remedy = f"to {aim}, run the command with --as {name} below"
-    options = {**interpretation.options, "as": name}
-    accepting = replace(_alternative(name, interpretation), options=options)
+    alternative = _alternative(inspection, name, interpretation)
+    accepting = replace(alternative, options={**alternative.options, "as": name})
     command = _choice_line(inspection, accepting)
     error = all_of(losses)
+    table = interpretation.table
+    if table is not None and table.has_labels and not interpretation.labelled:
+        return error  # no image would be left
     hint = join_hints("; ", filter(None, (error.hint, remedy)))
     accepted = InputError(error.what, error.detail, hint)
     return accepted.with_choices([*error.choices, command])
@@ -182,7 +185,7 @@ def _aim_of(lost: Sequence[InputError], mended: Sequence[InputError], mending: s
     """The verb of a command that accepts losses and changes."""
     verbs: list[str] = []
     if lost:
-        verbs.append("leave it out" if len(lost) == 1 else "leave them out")
+        verbs.append("leave that out")
     if mended:
         verbs.append(mending)
     return " and ".join(verbs)
@@ -199,7 +202,7 @@ def _question(inspection: Inspection, interpretations: Mapping[str, Interpretati
     for name, interpretation in interpretations.items():
         evidence += interpretation.evidence
         meanings.append(f"{name}: {interpretation.meaning}")
-        ways = interpretation.alternatives or [_alternative(name, interpretation)]
+        ways = interpretation.alternatives or [_alternative(inspection, name, interpretation)]
         if interpretation.faults and not interpretation.alternatives:
             faults = "; ".join(fault.what for fault in interpretation.faults)
             hints.append(f"--as {name} would stop: {faults}")
@@ -226,12 +229,20 @@ def _question(inspection: Inspection, interpretations: Mapping[str, Interpretati
     return error.with_choices(lines)
 
 
-def _alternative(name: str, interpretation: Interpretation) -> Alternative:
-    """An interpretation as one that a user can choose."""
+def _alternative(inspection: Inspection, name: str, interpretation: Interpretation) -> Alternative:
+    """An interpretation as one that a user can choose; without the user's options that it does
+    not take.
+    """
+    proposal = interpretation.proposal
+    dropped: dict[str, object] = {}
+    if proposal is not None:
+        dropped = dict.fromkeys(unused_columns(inspection, name, proposal))
+        if not inspection.options.splits.keys() <= set(proposal.split_names):
+            dropped["splits"] = {}
     return Alternative(
         interpretation.labelled,
         interpretation.classes,
-        interpretation.options or {"as": name},
+        {**dropped, **(interpretation.options or {"as": name})},
         interpretation.file_count if interpretation.containers else interpretation.total,
     )
 

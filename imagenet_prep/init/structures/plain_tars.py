@@ -33,12 +33,14 @@ from imagenet_prep.recipes.folder_labels import ClassFolders
 from imagenet_prep.recipes.folder_roles import FolderTree
 from imagenet_prep.recipes.folder_words import split_name
 from imagenet_prep.recipes.path_parts import base_name, counted, stem_of, suffix_of
+from imagenet_prep.recipes.recipe_lines import flow
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.tars import folder_of_tar, noun_of
-from imagenet_prep.text import listed, number_of
+from imagenet_prep.text import either, listed, number_of
 
 _SHARD = re.compile(r"[-_. ]*\d+$")
-_DEEP = "a recipe can say: source: {tar: ..., class_folder: inner}, or path"
+_MOST_NAMED = 20
+"""Classes that a hint names."""
 _FOR_READERS = re.compile(r"licen[cs]e|read_?me|copying", re.IGNORECASE)
 """Texts of a set that say nothing of its images, by their names without endings."""
 
@@ -68,7 +70,7 @@ def _recognise_plain(inspection: Inspection) -> Interpretation | None:
     meaning = "records without labels"
     labelled = 0
     if classes:
-        faults += faults_of(inspection.folder, shape, _DEEP)
+        faults += faults_of(inspection.folder, shape, _hint_on_inner(names, shape))
         meaning = f"the folders in the tars are the classes: {listed(classes)}"
         labelled = as_source.file_count
     faults += _faults_of_splits(inspection, shape, names)
@@ -88,6 +90,17 @@ def _recognise_plain(inspection: Inspection) -> Interpretation | None:
         labelled=labelled,
         classes=len(classes),
     )
+
+
+def _hint_on_inner(names: Sequence[str], shape: Shape) -> str:
+    """The recipes that take folders within classes in tars."""
+    ways: list[str] = []
+    for class_folder in ("inner", "path"):
+        if not shape_of(names, class_folder).files.same:
+            ways.append(f"source: {{tar: ..., class_folder: {class_folder}}}")
+    if len(shape.classes) <= _MOST_NAMED:
+        ways.append(f"classes: [{', '.join(map(flow, shape.classes))}]")
+    return f"write a recipe with {either(ways)}"
 
 
 def _are_splits(inspection: Inspection, content: Content, names: Sequence[str]) -> bool:

@@ -30,6 +30,7 @@ from imagenet_prep.init.proposal import (
 from imagenet_prep.init.structures.several_labels import find_separator
 from imagenet_prep.init.table_proposal import kept_items, propose_files, remarks_on_lists
 from imagenet_prep.recipes.labels_file import LABELS
+from imagenet_prep.text import number_of
 
 
 def _recognise(inspection: Inspection) -> Interpretation | None:
@@ -95,7 +96,7 @@ def _place_in_order(table: LabelsFile) -> tuple[bool, bool, int, bool, int]:
 
 def _refuse(inspection: Inspection) -> Interpretation | None:
     """The faults of the files that can't be taken; None if there are none."""
-    unlabelled = inspection.command_as("unlabelled")
+    unlabelled = inspection.command_unlabelled()
     faults = []
     for refusal in inspection.refusals:
         if not refusal.is_most:
@@ -110,7 +111,8 @@ def _refuse(inspection: Inspection) -> Interpretation | None:
         return None
     if shape_of(inspection.items).has_classes:
         return Interpretation(ONLY_IF_ASKED, (), "a labels file", faults=faults)
-    choice = Hint(f"  0 of {len(inspection.items):,} images, 0 classes: ", unlabelled)
+    images = number_of(len(inspection.items), inspection.noun)
+    choice = Hint(f"  0 of {images}, 0 classes: ", unlabelled)
     last_fault = faults.pop()
     faults.append(last_fault.with_choices([*last_fault.choices, choice]))
     return Interpretation(CERTAIN, (), "a labels file", faults=faults)
