@@ -600,7 +600,7 @@ FOLDERS: dict[str, Made] = {
         labelled("l.csv", CSV.encode() + b"x.jpg,\xe9\n"), "l.csv, line 8", "not UTF-8"
     ),
     "half of the images": refused(
-        labelled("l.csv", CSV[:-18]), "labels 4 of 6 images", "--as with-labels"
+        labelled("l.csv", CSV[:-18]), "names 4 of 6 images", "--as with-labels"
     ),
     "files that are not there": refused(
         labelled("l.csv", CSV + "7.jpg,a\n"), "line 8 names 7.jpg", "--as with-labels"

@@ -581,7 +581,7 @@ def test_split_takes_lists_of_any_name(tmp_path: Path) -> None:
     [
         (
             ["train=none", "test=two"],
-            "no folder, no list and no value none for --split train\nexpected one of one, two",
+            "no folder, no list and no value none for --split train\nexpected a list of files, or one of one, two",
         ),
         (["train=one", "test=l.txt"], "train is a folder, test is a list file"),
     ],

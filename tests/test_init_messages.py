@@ -255,9 +255,9 @@ SAYINGS: dict[str, Saying] = {
         JOINED,
         "",
         (
-            "2 obstacles: data/train.csv, data/val.csv label 9 of 10 images; no line names 9.jpg",
-            "label 1 file that is not there: data/val.csv, line 5 names none.jpg",
-            "\nto leave that out, run the command with --as with-labels below\n",
+            "2 obstacles: data/train.csv, data/val.csv name 9 of 10 images; no line names 9.jpg",
+            ": 1 path leads to no image: none.jpg in data/val.csv, line 5",
+            "\nto accept that, run the command with --as with-labels below\n",
         ),
     ),
     "files in no split": Saying(
@@ -414,7 +414,7 @@ SAYINGS: dict[str, Saying] = {
             "l.csv": table([f"{number}.npy" for number in range(3)], "file,label", "a b"),
         },
         "",
-        ("labels 3 of 4 arrays; no line names 3.npy\nevery array needs a line",),
+        ("names 3 of 4 arrays; no line names 3.npy\nevery array needs a line",),
         absent=(" images", " image "),
     ),
     "an image among arrays": Saying(
@@ -431,6 +431,29 @@ SAYINGS: dict[str, Saying] = {
         "--label label",
         ("6 lines without a label",),
         absent=("imagenet-prep init",),
+    ),
+    "a path of two images": Saying(
+        {**PETS, "l.csv": table([*PETS, "0.jpg"], "file,label", "x y")},
+        "",
+        ("l.csv: 1 path leads to no image: 0.jpg in line 8;",),
+        absent=("not there",),
+    ),
+    "columns without labels": Saying(
+        _labelled(l_csv=table(FLAT[:4], "file,size", "0.5 1.5")), "", ("l.csv names 4 of 6 images",)
+    ),
+    "a list given twice": Saying(
+        {**PETS, "a.txt": b"cat/0.jpg\n", "b.txt": "\n".join(PETS).encode()},
+        "--split train=a.txt --split test=a.txt",
+        ("a.txt, line 1: cat/0.jpg is in a.txt, line 1 already",),
+        status=2,
+    ),
+    "classes of two cases": Saying(
+        {**images("train/cat/0.jpg", "train/b/0.jpg", "val/Cat/0.jpg", "val/b/0.jpg")},
+        "",
+        ("; to accept that, run",),
+    ),
+    "an image next to splits": Saying(
+        {**IN_SPLITS, "9.jpg": None}, "", ("\nexpected SPLIT/CLASS/FILE\n",)
     ),
     "a loss next to a fault": Saying(
         {**JOINED, "x": ARRAY}, "", ("(3) data", "x (NumPy)"), absent=("--as with-labels below",)
@@ -520,6 +543,12 @@ def test_what_init_says_is_true_of_the_folder(name: str, tmp_path: Path) -> None
 COMMANDS: dict[str, Saying] = {
     "a split for values with other signs": Saying(
         _labelled(l_csv=PARTITION), "--split train=y", ("x-1", "train"), status=2
+    ),
+    "a split called as another value": Saying(
+        _labelled(l_csv=table(FLAT, "file,label,part", "a b", "one two")),
+        "--split two=one",
+        ("--split two-2=two --split two=one",),
+        status=2,
     ),
     "the table of a part": Saying(
         _labelled(l_csv=table(FLAT[:2], "file,label", "a b")), "--as with-labels", (), status=2

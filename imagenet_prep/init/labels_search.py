@@ -13,7 +13,7 @@ from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.hints import Hint
-from imagenet_prep.init.joined_labels import find_losses, place_of_table
+from imagenet_prep.init.joined_labels import find_losses, noun_of_items, place_of_table
 from imagenet_prep.init.label_tables import Judgement, LabelsFile, LabelsRefusal
 from imagenet_prep.init.table_forms import (
     Sought,
@@ -23,7 +23,6 @@ from imagenet_prep.init.table_forms import (
     parse_table,
     probe_form,
 )
-from imagenet_prep.recipes.columns import has_ending_of
 from imagenet_prep.recipes.joined_tables import spread
 from imagenet_prep.recipes.labels_file import LINES, LabelTable
 from imagenet_prep.recipes.path_matching import match
@@ -299,8 +298,7 @@ def _first_unmatched(sought: Sought, table: LabelTable, rows: Sequence[int]) -> 
 
 def _total_of(items: Sequence[str]) -> str:
     """The number of all images, or arrays."""
-    noun = "array" if has_ending_of("array", items[0]) else "image"
-    return number_of(len(items), noun)
+    return number_of(len(items), noun_of_items(items))
 
 
 def _stripping_choice(sought: Sought, table: LabelTable, prefix: str) -> str:

@@ -13,6 +13,7 @@ from imagenet_prep.init.column_options import refuse_unknown_label_column, unuse
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.packed_files import joining_hint, unpacking_hint
 from imagenet_prep.init.proposal import Alternative, Choice, Interpretation
+from imagenet_prep.init.split_options import refuse_unused_splits
 from imagenet_prep.init.structures import known_structures
 from imagenet_prep.init.unread_files import UnreadFiles, find_unread
 from imagenet_prep.recipes.path_parts import counted
@@ -57,11 +58,10 @@ def choose_structure(inspection: Inspection, structure: str | None = None) -> Ch
     faults = [*inspection.faults, *interpretation.faults]
     if structure is None:
         losses = [*unread.losses, *interpretation.mended_faults]
+        if losses and not faults:
+            raise _unaccepted(inspection, name, interpretation, losses)
         problems = {fault.what for fault in faults}
-        new_losses = [loss for loss in losses if loss.what not in problems]
-        if new_losses and not faults:
-            raise _unaccepted(inspection, name, interpretation, new_losses)
-        faults += new_losses
+        faults += [loss for loss in losses if loss.what not in problems]
     if faults:
         raise all_of(list(dict.fromkeys(faults)))
     return _accept(inspection, name, interpretation, unread)
@@ -165,6 +165,9 @@ def _unaccepted(
     inspection: Inspection, name: str, interpretation: Interpretation, losses: Sequence[InputError]
 ) -> InputError:
     """The error for what a structure would lose or change, which its own command accepts."""
+    proposal = interpretation.proposal
+    split_names = proposal.split_names if proposal is not None else ()
+    refuse_unused_splits(inspection.folder, inspection.options, inspection, split_names)
     mended = [loss for loss in losses if loss in interpretation.mended_faults]
     lost = [loss for loss in losses if loss not in mended]
     aim = _aim_of(lost, mended, interpretation.mending)
@@ -172,7 +175,7 @@ def _unaccepted(
     alternative = _alternative(inspection, name, interpretation)
     accepting = replace(alternative, options={**alternative.options, "as": name})
     command = _choice_line(inspection, accepting)
-    error = all_of(losses)
+    error = all_of(list(dict.fromkeys(losses)))
     table = interpretation.table
     if table is not None and table.has_labels and not interpretation.labelled:
         return error  # no image would be left
@@ -185,7 +188,7 @@ def _aim_of(lost: Sequence[InputError], mended: Sequence[InputError], mending: s
     """The verb of a command that accepts losses and changes."""
     verbs: list[str] = []
     if lost:
-        verbs.append("leave that out")
+        verbs.append("accept that")
     if mended:
         verbs.append(mending)
     return " and ".join(verbs)
