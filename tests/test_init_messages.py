@@ -194,7 +194,7 @@ SAYINGS: dict[str, Saying] = {
     "an array that is no label": Saying(
         ARRAYS_WITH_VECTORS,
         "--label vectors",
-        ("vectors can't be the label: it has 4 values for each image\nexpected --label labels\n",),
+        ("vectors can't be the label: it has lists of values\nexpected --label labels\n",),
     ),
     # structures
     "another structure": Saying(
@@ -220,7 +220,7 @@ SAYINGS: dict[str, Saying] = {
         ("a.xml, b.xml have the names of at least half of the images",),
     ),
     "what can't be unpacked": Saying(
-        {**images(*PETS), "a.beton": b"x"}, "", ("\nmove them away; ",), absent=("unpack",)
+        {**images(*PETS), "a.beton": b"x"}, "", ("\nmove it away; ",), absent=("unpack",)
     ),
     "nothing that can be unpacked": Saying(
         {"a.rec": b"x"}, "", ("a function of yours can read any format",), absent=("unpack",)
@@ -351,6 +351,17 @@ SAYINGS: dict[str, Saying] = {
         ),
         absent=("not there",),
     ),
+    "a line of CUB without a number": Saying(
+        {**PETS, "images.txt": CUB_PATHS, "train_test_split.txt": b"1 1\nx 0\n"},
+        "",
+        ("train_test_split.txt, line 2: not the number of one more image, and 0 or 1",),
+        absent=("6 images",),
+    ),
+    "classes once more": Saying(
+        {**images(*CATS), **{f"all/{name}": None for name in CATS}},
+        "",
+        ("images in all, next to the classes",),
+    ),
     "an image of CUB that is not there": Saying(
         {
             **images(*PETS),
@@ -358,7 +369,7 @@ SAYINGS: dict[str, Saying] = {
             "train_test_split.txt": b"".join(b"%d 1\n" % number for number in range(1, 8)),
         },
         "",
-        ("images.txt names 1 image that is not there: cat/9.jpg",),
+        ("images.txt names 1 image that no class folder has: cat/9.jpg",),
     ),
     "more columns than lines": Saying(
         _labelled(

@@ -106,8 +106,7 @@ def _unknown_column(inspection: Inspection, column: str) -> str:
     names = names_text.split(",")
     unknown_names = [name for name in names if name not in columns]
     if unknown_names:
-        name = column if len(names) == 1 else unknown_names[0]
-        return f"the column {name}"
+        return f"the column {unknown_names[0]}"
     tables = (*inspection.labels, *inspection.partial)
     table_names = {name for table in tables for name in (table.name, *table.places)}
     is_unknown = table_name and table_name not in table_names

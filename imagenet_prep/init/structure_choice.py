@@ -138,7 +138,8 @@ def _hint_on_labels(inspection: Inspection) -> Hint:
             label = f"{table.name}:{table.label}"
             images = number_of(table.labelled, inspection.noun)
             command = inspection.command(label=label)
-            return Hint(f"for the {images} that {table.place} labels: ", command)
+            verb = "labels" if len(table.places) == 1 else "label"
+            return Hint(f"for the {images} that {table.place} {verb}: ", command)
     return Hint(f"write a CSV with the columns filename and label into {inspection.folder}")
 
 

@@ -148,15 +148,15 @@ _KNOWN_FORMS = "expected CSV, TSV, JSON lines, path:label or path label"
 _FAULTS = {
     "packed": (
         " holds {count} that would not be read: {names}",
-        "expected all images in folders, or all in tars",
+        "expected all {noun}s in folders, or all in tars",
     ),
     "names images": (
-        ": {names} {has} the names of at least half of the images, in a form that is not known",
+        ": {names} {has} the names of at least half of the {noun}s, in a form that is not known",
         _KNOWN_FORMS,
     ),
     "data": (
         ": {names} may label the images, and init finds no labels there",
-        "expected a table that names at least half of the images",
+        "expected a table that names at least half of the {noun}s",
     ),
     "annotations": (" has {tool} annotations: {names}", "they are not read"),
 }
@@ -179,13 +179,20 @@ def _fault(inspection: Inspection, reason: str, names: Sequence[str], tool: str 
         return strange(inspection.folder, names, inspection.content, len(inspection.items))
     template, expected = _FAULTS[reason.removeprefix("text ")]
     has = "has" if len(names) == 1 else "have"
-    problem = template.format(count=counted(names), names=listed(names), tool=tool, has=has)
+    noun = inspection.noun
+    expected = expected.format(noun=noun)
+    problem = template.format(
+        count=counted(names), names=listed(names), tool=tool, has=has, noun=noun
+    )
     if reason == "packed":
         can_be_unpacked = all(has_ending(name, ARCHIVES) for name in names)
-        hint = "unpack them, or move them away" if can_be_unpacked else "move them away"
+        pronoun = "it" if len(names) == 1 else "them"
+        hint = f"move {pronoun} away"
+        if can_be_unpacked:
+            hint = f"unpack {pronoun}, or {hint}"
     elif all(has_ending(name, _MATLAB) for name in names):
         hint = (
-            "write them to a table, or read them in Python: source: {python: ...}, "
+            "write the labels to a table, or read them in Python: source: {python: ...}, "
             "as docs/recipes/table.md shows"
         )
     else:

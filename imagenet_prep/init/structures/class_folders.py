@@ -215,7 +215,8 @@ def _missed(inspection: Inspection, shape: Shape) -> list[InputError]:
         has_classes = not shape.roles.classes.isdisjoint(below.below)
         if has_classes and shape.splits and not is_mask_folder(folder):
             hint = _command_for_split(inspection, shape, folder)
-        problem = f"{inspection.folder}: {count} in {path}, next to the splits"
+        siblings = "splits" if shape.splits else "classes"
+        problem = f"{inspection.folder}: {count} in {path}, next to the {siblings}"
         faults.append(InputError(problem, "expected class folders, or splits of them", hint))
     if shape.roles.loose:
         faults += _fault_of_loose(inspection, shape)

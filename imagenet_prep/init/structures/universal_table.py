@@ -229,7 +229,7 @@ def _with_command(
         return error
     counts = f"{count:,} of {number_of(len(rows.images), 'image')}"
     command = options.command(place, strip=prefix)
-    choice = Hint(f"  {counts}: ", command)
+    choice = Hint(f"  {counts}, if paths lose their start: ", command)
     bare_error = InputError(error.what, error.detail)
     return bare_error.with_choices([choice])
 
@@ -401,7 +401,7 @@ def _unnamed(inspection: Inspection, tables: Sequence[str], bare: Sequence[str])
     """The fault of images in no row."""
     count = number_of(len(bare), "image is", "images are")
     problem = f"{inspection.folder}: {count} in no row of {listed(tables)}: {listed(bare)}"
-    return InputError(problem, "expected a row for each image", "add their rows")
+    return InputError(problem, "expected a row for each image", "add what is missing")
 
 
 STRUCTURES = {"universal-table": recognise}

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.hints import Hint
+from imagenet_prep.hints import Hint, join_hints
 from imagenet_prep.init.folder_shapes import Shape, shape_of
 from imagenet_prep.init.inspection import Inspection, main_content
 from imagenet_prep.init.label_evidence import (
@@ -103,7 +103,8 @@ def _refuse(inspection: Inspection) -> Interpretation | None:
             continue
         error = refusal.error
         if refusal.name.startswith("../"):  # it may be about other images, and can be left out
-            hint = Hint(error.hint, "; to leave the file out: ", unlabelled)
+            leaving_out = Hint("to leave the file out: ", unlabelled)
+            hint = join_hints("; ", filter(None, (error.hint, leaving_out)))
             hinted_error = InputError(error.what, error.detail, hint)
             error = hinted_error.with_choices(error.choices)
         faults.append(error)
