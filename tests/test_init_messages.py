@@ -452,6 +452,11 @@ SAYINGS: dict[str, Saying] = {
     "columns without labels": Saying(
         _labelled(l_csv=table(FLAT[:4], "file,size", "0.5 1.5")), "", ("l.csv names 4 of 6 images",)
     ),
+    "boxes next to a table": Saying(
+        {**BOXED, "metadata.csv": table(list(BOXED)[:4], "file_name,label", "a b")},
+        "",
+        ("has Pascal VOC annotations", "to take them: imagenet-prep init data --as pascal-voc;"),
+    ),
     "a list given twice": Saying(
         {**PETS, "a.txt": b"cat/0.jpg\n", "b.txt": "\n".join(PETS).encode()},
         "--split train=a.txt --split test=a.txt",
@@ -525,13 +530,26 @@ SAYINGS: dict[str, Saying] = {
         ("  1 of 1 image, 2 classes: imagenet-prep init data --as several-labels\n",),
     ),
     # questions
-    "a way that would stop": Saying(
+    "a table of boxes that is no table of labels": Saying(
         {
             "0.jpg": None,
             "metadata.csv": b"file_name,label,xmin,ymin,xmax,ymax\n0.jpg,a,1,1,5,5\n",
         },
         "",
-        ("--as universal-table would stop: ", "boxes without a class", "init data --as csv-boxes"),
+        ("metadata.csv annotates 1 of 1 image: 1 box of 1 class: a\n",),
+        status=0,
+    ),
+    "a way that would stop": Saying(
+        {
+            **{f"{kind}/{number}.png": None for kind in ("images", "masks") for number in range(2)},
+            "metadata.csv": b"file_name,mask_file_name\nimages/0.png,masks/0.png\nimages/1.png,2,3\n",
+        },
+        "",
+        (
+            "--as universal-table would stop: ",
+            "line 3: 2 columns expected, 3 found; take the way below; each line",
+            "init data --as masks\n",
+        ),
         absent=("init data --as universal-table", "can be read in 2 ways"),
     ),
 }

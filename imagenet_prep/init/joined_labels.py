@@ -159,7 +159,7 @@ def _unnamed_images(
     if not unnamed:
         return []
     noun = noun_of_items(items)
-    counts = f"{len(named_rows):,} of {len(items):,} {noun}s"
+    counts = f"{len(named_rows):,} of {number_of(len(items), noun)}"
     verb = "name" if table.sections else "names"
     problem = f"{place} {verb} {counts}; no line names {unnamed[0]}"
     return [InputError(problem, f"every {noun} needs a line")]

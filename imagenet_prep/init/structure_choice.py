@@ -42,15 +42,8 @@ def choose_structure(inspection: Inspection, structure: str | None = None) -> Ch
         raise _no_such_structure(inspection, structure, interpretations)
     if not interpretations:
         raise all_of([*inspection.faults, _nothing_to_read(inspection)])
-    surest = max(interpretations, key=lambda name: interpretations[name].certainty)
-    name = structure or surest
+    name = structure or _surest(inspection, interpretations)
     interpretation = interpretations[name]
-    rivals: dict[str, Interpretation] = {}
-    for rival, other in interpretations.items():
-        if other.certainty == interpretation.certainty:
-            rivals[rival] = other
-    if structure is None and len(rivals) > 1:
-        raise all_of([*inspection.faults, *_rival_faults(inspection, rivals)])
     if interpretation.alternatives:
         question = _question(inspection, {name: interpretation})
         raise all_of([*inspection.faults, *interpretation.faults, question])
@@ -65,6 +58,32 @@ def choose_structure(inspection: Inspection, structure: str | None = None) -> Ch
     if faults:
         raise all_of(list(dict.fromkeys(faults)))
     return _accept(inspection, name, interpretation, unread)
+
+
+def _surest(inspection: Inspection, interpretations: Mapping[str, Interpretation]) -> str:
+    """The surest structure; raises InputError if there are several."""
+    certainty = max(interpretation.certainty for interpretation in interpretations.values())
+    rivals: dict[str, Interpretation] = {}
+    for name, interpretation in interpretations.items():
+        if interpretation.certainty == certainty:
+            rivals[name] = interpretation
+    names = list(_without_worse_readings(rivals))
+    if len(names) > 1:
+        raise all_of([*inspection.faults, *_rival_faults(inspection, rivals)])
+    return names[0]
+
+
+def _without_worse_readings(rivals: Mapping[str, Interpretation]) -> Mapping[str, Interpretation]:
+    """The only structure without faults, if it reads the same files as the others."""
+    sound = {name: rival for name, rival in rivals.items() if not rival.faults}
+    if len(sound) != 1:
+        return rivals
+    (taken,) = sound.values()
+    for rival in rivals.values():
+        files = set(rival.annotation_files or ())
+        if rival.faults and not (files and files.issubset(taken.annotation_files or ())):
+            return rivals
+    return sound
 
 
 def _rival_faults(inspection: Inspection, rivals: Mapping[str, Interpretation]) -> list[InputError]:
@@ -223,7 +242,7 @@ def _question(inspection: Inspection, interpretations: Mapping[str, Interpretati
         ways_text += f", and {stopped_count} more would stop"
     problem = Hint(f"{inspection.folder} can be read in {ways_text}: ", join_hints("; ", evidence))
     expected = f"expected one way ({'; '.join(meanings)})"
-    choose = "choose one"
+    choose = "choose one" if len(alternatives) > 1 else "take the way below"
     if len(alternatives) > _MOST_ALTERNATIVES:
         choose += f" ({_MOST_ALTERNATIVES} of them are below)"
     hints.append(f"{choose}; each line counts the {inspection.noun}s that get a class:")
@@ -255,5 +274,5 @@ def _choice_line(inspection: Inspection, alternative: Alternative) -> str:
     """An alternative in one line, which ends with its command."""
     total = alternative.total or len(inspection.items or inspection.members)
     classes = number_of(alternative.classes, "class", "classes")
-    counts = f"{alternative.labelled:,} of {total:,} {inspection.noun}s, {classes}"
+    counts = f"{alternative.labelled:,} of {number_of(total, inspection.noun)}, {classes}"
     return Hint(f"  {counts}: ", inspection.command(**alternative.options))

@@ -10,11 +10,14 @@ from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.hints import Hint, join_hints
+from imagenet_prep.init.column_options import unused_columns
 from imagenet_prep.init.file_endings import ARCHIVES, ending_of
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.label_tables import LabelsFile, LabelsRefusal
 from imagenet_prep.init.proposal import Interpretation
+from imagenet_prep.init.structures import known_structures
 from imagenet_prep.init.unfit_files import strange
+from imagenet_prep.recipes.formats import all_formats
 from imagenet_prep.recipes.path_parts import counted, grouped, has_ending
 from imagenet_prep.sources.folders import EMPTY, HIDDEN, PRIVATE
 from imagenet_prep.sources.tars import noun_of
@@ -197,7 +200,23 @@ def _fault(inspection: Inspection, reason: str, names: Sequence[str], tool: str 
         )
     else:
         hint = _TO_CSV.format("their" if reason == "annotations" else "the")
+        if command := _command_for_tool(inspection, tool):
+            hint = Hint("to take them: ", command)
     return InputError(f"{inspection.folder}{problem}", expected, hint)
+
+
+def _command_for_tool(inspection: Inspection, tool: str) -> str:
+    """The command that takes the annotations of a tool; "" if no structure can."""
+    structures = known_structures()
+    for format in all_formats().values():
+        if format.tool != tool:
+            continue
+        interpretation = structures[format.structure](inspection)
+        if interpretation is None or interpretation.faults or interpretation.proposal is None:
+            continue
+        unused = unused_columns(inspection, format.structure, interpretation.proposal)
+        return inspection.command(**{"as": format.structure, **dict.fromkeys(unused)})
+    return ""
 
 
 # tables -------------------------------------------------------------------------------------------
@@ -280,7 +299,7 @@ def _note_on_unused(
     """The note on a table that is not read: what it names, and the command that takes it."""
     total = len(inspection.items or inspection.members)
     named = len({row for row in table.rows if row >= 0})
-    counts = f"{named:,} of {total:,} {inspection.noun}s"
+    counts = f"{named:,} of {number_of(total, inspection.noun)}"
     note = f"{table.place} is not used: it names {counts}"
     no_class = "and has no class"
     if len(table.places) > 1:

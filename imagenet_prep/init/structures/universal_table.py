@@ -376,7 +376,7 @@ def _evidence(inspection: Inspection, tables: Sequence[str], rows: Rows, bare_co
     """How many images the tables name, and in which column."""
     total = len(inspection.items)
     named = total - bare_count
-    counts = f"{named:,} of {total:,} images"
+    counts = f"{named:,} of {number_of(total, 'image')}"
     if len(rows.images) > named:  # some are in archives
         counts = number_of(len(rows.images), "image")
     verb = "names" if len(tables) == 1 else "name"

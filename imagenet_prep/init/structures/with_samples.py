@@ -446,7 +446,7 @@ def _check_label(inspection: Inspection, samples: Samples, kind: str) -> None:
 def _choice(inspection: Inspection, samples: Samples, column: str) -> str:
     """A column of labels in one line, which ends with its command."""
     labels = [label for label in samples.columns[column] if label is not None]
-    images = f"{len(labels):,} of {len(samples.names):,} images"
+    images = f"{len(labels):,} of {number_of(len(samples.names), 'image')}"
     class_count = len(set(flat_labels(labels)))
     classes = number_of(class_count, "class", "classes")
     command = inspection.command(label=column)
