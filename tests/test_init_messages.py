@@ -457,6 +457,17 @@ SAYINGS: dict[str, Saying] = {
         "",
         ("has Pascal VOC annotations", "to take them: imagenet-prep init data --as pascal-voc;"),
     ),
+    "a tar with folders and without": Saying(
+        {"a.tar": tar("1.jpg", "x/2.jpg"), "b.tar": tar("1.jpg")},
+        "",
+        ("1.jpg in tars is in no class folder (2 files)", "tar -xf data/a.tar -C data/a"),
+        absent=("class-tars", "data/CLASS"),
+    ),
+    "inner folders of one name in a tar": Saying(
+        {"a.tar": tar("cat/a/1.jpg", "dog/a/2.jpg", "cat/3.jpg", "dog/4.jpg")},
+        "",
+        ("a recipe with source: {tar: ..., class_folder: path} or classes: [cat, dog]\n",),
+    ),
     "a list given twice": Saying(
         {**PETS, "a.txt": b"cat/0.jpg\n", "b.txt": "\n".join(PETS).encode()},
         "--split train=a.txt --split test=a.txt",
@@ -478,8 +489,8 @@ SAYINGS: dict[str, Saying] = {
         {"a.tar": tar(*PETS, **{"cat/x.npy": b"x", "cat/y.ppm": b"P6"})},
         "",
         (
-            "convert them to PNG or JPEG, and pack the tar again",
-            "pack the tar again, with one kind alone",
+            "convert them to PNG or JPEG, and pack them again",
+            "pack it again, with one kind alone",
         ),
         absent=("move", "FOLDER"),
     ),

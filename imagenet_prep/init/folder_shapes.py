@@ -13,9 +13,13 @@ from imagenet_prep.recipes.divisions import Division
 from imagenet_prep.recipes.folder_labels import ClassFolders, folder_faults, misread_masks
 from imagenet_prep.recipes.folder_roles import FolderTree, Roles, roles_of
 from imagenet_prep.recipes.misread_folders import nested
+from imagenet_prep.recipes.recipe_lines import flow
 from imagenet_prep.recipes.splits import FOLDERS
 from imagenet_prep.sources.names import Names
-from imagenet_prep.text import listed
+from imagenet_prep.text import either, listed
+
+_MOST_NAMED = 20
+"""Classes that a hint names."""
 
 
 class Shape(Struct, frozen=True):
@@ -125,3 +129,14 @@ def faults_of(place: object, shape: Shape, commands: str, command: str = "") -> 
         problem = f"{place}: folders within classes would lose their names: {listed(inner)}"
         faults.append(InputError(problem, "expected one level of class folders", commands))
     return faults
+
+
+def recipes_for_inner(names: Sequence[str], shape: Shape) -> str:
+    """The recipes that take folders within classes in tars."""
+    ways: list[str] = []
+    for class_folder in ("inner", "path"):
+        if not shape_of(names, class_folder).files.same:
+            ways.append(f"source: {{tar: ..., class_folder: {class_folder}}}")
+    if len(shape.classes) <= _MOST_NAMED:
+        ways.append(f"classes: [{', '.join(map(flow, shape.classes))}]")
+    return f"write a recipe with {either(ways)}"

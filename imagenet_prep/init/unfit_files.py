@@ -25,7 +25,7 @@ def wrong_formats(
     if not odd_names:
         return []
     problem = f"{place} holds images that can't be read: {counted(odd_names)}: {listed(odd_names)}"
-    rest = "and pack the tar again" if in_tar else "or move them away"
+    rest = "and pack them again" if in_tar else "or move them away"
     hint = f"convert them to PNG or JPEG, {rest}"
     return [InputError(problem, f"expected {', '.join(FORMATS)}", hint)]
 
@@ -61,6 +61,6 @@ def strange(
         "'FOLDER/**/*.jpg'}"
     )
     if in_tar:
-        hint = "pack the tar again, with one kind alone"
+        hint = "pack it again, with one kind alone"
     problem = f"{place} holds {counted(names)} next to {others}: {listed(names)}"
     return InputError(problem, "expected images or arrays: records hold one of them", hint)

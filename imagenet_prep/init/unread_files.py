@@ -67,7 +67,7 @@ def _outside_of_containers(
     if containers and items:
         place = interpretation.containers[0]
         if place in inspection.archives:
-            place = "tars"
+            place = f"{noun_of(interpretation.containers)}s"
         losses.append(_unread_fault(inspection, inspection.noun, items, f" outside of {place}"))
     return losses
 
