@@ -614,12 +614,12 @@ COMMANDS: dict[str, Saying] = {
     "images without labels, and a column of them": Saying(
         _labelled(l_csv=b"file,label\nq.jpg,a\n"),
         "--label label",
-        ("  0 of 6 images, 0 classes: imagenet-prep init data --as unlabelled\n",),
+        ("  6 images without a class: imagenet-prep init data --as unlabelled\n",),
     ),
     "a table that can't be read, and a column of it": Saying(
         _labelled(l_csv=table(FLAT, "file,a,b", "2", "3")),
         "--label a,b",
-        ("  0 of 6 images, 0 classes: imagenet-prep init data --as unlabelled\n",),
+        ("  for records without labels: imagenet-prep init data --as unlabelled\n",),
     ),
     "a structure that is another one": Saying(
         images(*PETS), "--as plain-tars", ("without --as: ",), status=2

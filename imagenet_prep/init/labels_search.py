@@ -110,7 +110,7 @@ def _wrong_line(sought: Sought, name: str, fault: LabelsFault, several: str) -> 
     """
     path = place_of_table(sought.folder, name)
     problem = f"{path}, line {fault.line}: {fault.reason}"
-    expected = "expected a file and its label"
+    expected = "expected each file once, with its label"
     hint = f"correct that line and run init again; or move {path} away"
     table = None
     if not several and not sought.is_packed:

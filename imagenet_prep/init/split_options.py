@@ -118,12 +118,12 @@ def _refuse_other_values(inspection: Inspection) -> None:
                 f"{table.place} has {listed(other_values)} in its column {table.splits.name}, "
                 "without a --split"
             )
-            splits = _with_values(inspection.options.splits, other_values)
+            splits = splits_with_values(inspection.options.splits, other_values)
             hint = Hint("with splits of these names: ", inspection.command(splits=splits))
             raise UsageError(problem, "expected a split for each value", hint)
 
 
-def _with_values(named_splits: Mapping[str, str], values: Iterable[str]) -> dict[str, str]:
+def splits_with_values(named_splits: Mapping[str, str], values: Iterable[str]) -> dict[str, str]:
     """The splits that the user names, after one for each of these values, called as it is."""
     new_splits: dict[str, str] = {}
     for value in values:

@@ -195,6 +195,10 @@ def _unaccepted(
     alternative = _alternative(inspection, name, interpretation)
     accepting = replace(alternative, options={**alternative.options, "as": name})
     command = _choice_line(inspection, accepting)
+    if not interpretation.labelled:
+        count = number_of(interpretation.file_count, inspection.noun)
+        counts = f"  {count} without a class: "
+        command = Hint(counts, inspection.command(**accepting.options))
     error = all_of(list(dict.fromkeys(losses)))
     table = interpretation.table
     if table is not None and table.has_labels and not interpretation.labelled:

@@ -25,6 +25,7 @@ from imagenet_prep.init.proposal import (
     Interpretation,
     Proposal,
 )
+from imagenet_prep.init.split_options import splits_with_values
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.folder_words import split_name
@@ -189,7 +190,9 @@ def choose_table(table: Path, engine: Engine, options: InitOptions) -> Choice:
 
 
 def _check_splits(table: Path, rows: Rows, options: InitOptions) -> None:
-    """Raise UsageError if a split that the user names is no value of a column."""
+    """Raise UsageError if a split that the user names is no value of a column, or a value is
+    that of none.
+    """
     values = sorted({image.split for image in rows.images if image.split})
     for split, value in options.splits.items():
         if value not in values:
@@ -197,6 +200,12 @@ def _check_splits(table: Path, rows: Rows, options: InitOptions) -> None:
             expected = f"expected {either(values)}" if values else "expected a column of splits"
             hint = Hint("without --split: ", options.command(table, splits={}))
             raise UsageError(problem, expected, hint)
+    other_values = [value for value in values if value not in options.splits.values()]
+    if options.splits and other_values:
+        problem = f"{table} has {listed(other_values)} in its column of splits, without a --split"
+        splits = splits_with_values(options.splits, other_values)
+        hint = Hint("with splits of these names: ", options.command(table, splits=splits))
+        raise UsageError(problem, "expected a split for each value", hint)
 
 
 def _choose_parquet(path: Path, engine: Engine) -> Choice:

@@ -30,7 +30,6 @@ from imagenet_prep.init.proposal import (
 from imagenet_prep.init.structures.several_labels import find_separator
 from imagenet_prep.init.table_proposal import kept_items, propose_files, remarks_on_lists
 from imagenet_prep.recipes.labels_file import LABELS
-from imagenet_prep.text import number_of
 
 
 def _recognise(inspection: Inspection) -> Interpretation | None:
@@ -112,8 +111,7 @@ def _refuse(inspection: Inspection) -> Interpretation | None:
         return None
     if shape_of(inspection.items).has_classes:
         return Interpretation(ONLY_IF_ASKED, (), "a labels file", faults=faults)
-    images = number_of(len(inspection.items), inspection.noun)
-    choice = Hint(f"  0 of {images}, 0 classes: ", unlabelled)
+    choice = Hint("  for records without labels: ", unlabelled)
     last_fault = faults.pop()
     faults.append(last_fault.with_choices([*last_fault.choices, choice]))
     return Interpretation(CERTAIN, (), "a labels file", faults=faults)
