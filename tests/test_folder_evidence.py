@@ -707,7 +707,7 @@ CUB_AT_FAULT = {
     "a line of no image": (
         "images.txt",
         "5 001.Albatross/none.jpg\n",
-        "1 image that is not there",
+        "1 image that no class folder has",
     ),
     "an image of no split": ("train_test_split.txt", "", "has no 0 or 1 for 4 images"),
     "other classes": (

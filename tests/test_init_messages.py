@@ -468,6 +468,21 @@ SAYINGS: dict[str, Saying] = {
         "",
         ("a recipe with source: {tar: ..., class_folder: path} or classes: [cat, dog]\n",),
     ),
+    "names of classes without classes": Saying(
+        {**images(*FLAT), "n.txt": b"cat\ndog\n"},
+        "--as unlabelled --names data/n.txt",
+        ("--names data/n.txt for a recipe without classes",),
+        status=2,
+    ),
+    "names of classes by number": Saying(
+        {
+            **{f"{label}/{name}": None for label in "01" for name in FLAT},
+            "n.json": b'{"0":"x","1":"y"}',
+        },
+        "",
+        ("n.json names all of 2 classes\n",),
+        status=0,
+    ),
     "a list given twice": Saying(
         {**PETS, "a.txt": b"cat/0.jpg\n", "b.txt": "\n".join(PETS).encode()},
         "--split train=a.txt --split test=a.txt",

@@ -195,6 +195,8 @@ def _fit(sought: Sought, name: str, table: LabelTable, form: TableForm) -> Judge
         is_most = _names_all_but_tests(items, named_rows)
     is_whole = is_most or len(named_rows) == len(table.paths)
     if not is_whole and _could_be_all(sought, name, table):
+        if _names_folders(table, items):
+            return None
         error = _unmatched(sought, path, table, rows)
         return LabelsRefusal(name, error, True)
     if not named_rows:
@@ -240,6 +242,12 @@ def _could_be_all(sought: Sought, name: str, table: LabelTable) -> bool:
         return False
     shared_names = last_names(table.paths) & sought.known_names
     return 2 * len(shared_names) >= len(sought.known_names)
+
+
+def _names_folders(table: LabelTable, items: Sequence[str]) -> bool:
+    """Whether most lines name folders of images, as a list of the names of classes does."""
+    folders = {folder for item in items for folder in item.split("/")[:-1]}
+    return 2 * len(folders.intersection(table.paths)) >= len(table.paths)
 
 
 def _names_all_but_tests(items: Sequence[str], named_rows: Collection[int]) -> bool:

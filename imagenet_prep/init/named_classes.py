@@ -69,12 +69,15 @@ def _name_by_file(classes: Classes, number: int | None, path: Path, target: Path
     """The classes with the names that the user's file has.
 
     Raises:
-        UsageError: the file is not there.
+        UsageError: the file is not there, or there is no class.
         InputError: it lacks the name of a class.
     """
     if not path.is_file():
         problem = f"{path} is a folder" if path.is_dir() else absence_of(path)
         raise UsageError(problem, "expected the file of the names of classes")
+    if not classes.names:
+        problem = f"--names {path} for a recipe without classes"
+        raise UsageError(problem, "expected images with classes", "leave out --names")
     full_path = path.resolve()
     names_of_classes = read_names(full_path, full_path.read_bytes())
     names = names_of_classes.names_of(classes.names, number)

@@ -15,6 +15,7 @@ from imagenet_prep.init.packed_files import joining_hint, unpacking_hint
 from imagenet_prep.init.proposal import Alternative, Choice, Interpretation
 from imagenet_prep.init.split_options import refuse_unused_splits
 from imagenet_prep.init.structures import known_structures
+from imagenet_prep.init.unfit_files import ANY_FORMAT
 from imagenet_prep.init.unread_files import UnreadFiles, find_unread
 from imagenet_prep.recipes.path_parts import counted
 from imagenet_prep.sources.folders import HIDDEN
@@ -22,11 +23,6 @@ from imagenet_prep.text import either, listed, number_of
 
 _MOST_ALTERNATIVES = 4
 """Alternatives that a question names."""
-
-_ANY_FORMAT = (
-    'write source: {python: "module:function"} in a recipe: a function of yours can read any format'
-)
-"""The hint for files that nothing here reads."""
 
 
 def choose_structure(inspection: Inspection, structure: str | None = None) -> Choice:
@@ -177,7 +173,7 @@ def _nothing_to_read(inspection: Inspection) -> InputError:
     hint = joining_hint(inspection.folder, names)
     hint = hint or unpacking_hint(inspection.folder, inspection.others.get("packed", ()))
     if not hint and names:
-        hint = _ANY_FORMAT
+        hint = ANY_FORMAT
     return InputError(f"{inspection.folder} holds nothing to make records of", expected, hint)
 
 
@@ -266,6 +262,8 @@ def _alternative(inspection: Inspection, name: str, interpretation: Interpretati
         dropped = dict.fromkeys(unused_columns(inspection, name, proposal))
         if not inspection.options.splits.keys() <= set(proposal.split_names):
             dropped["splits"] = {}
+    if not interpretation.labelled:
+        dropped["names"] = None
     return Alternative(
         interpretation.labelled,
         interpretation.classes,

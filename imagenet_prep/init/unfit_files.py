@@ -12,6 +12,11 @@ from imagenet_prep.recipes.file_kinds import FORMATS_OF_CONTENT
 from imagenet_prep.recipes.path_parts import counted
 from imagenet_prep.text import listed, number_of
 
+ANY_FORMAT = (
+    'write source: {python: "module:function"} in a recipe: a function of yours can read any format'
+)
+"""The hint for what nothing here reads."""
+
 _OTHER_CONTENT: dict[Content, Content] = {"image": "array", "pixels": "array", "array": "image"}
 
 

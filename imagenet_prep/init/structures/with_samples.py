@@ -33,6 +33,7 @@ from imagenet_prep.init.sample_files import (
 )
 from imagenet_prep.init.structures import Recogniser
 from imagenet_prep.init.table_forms import class_values
+from imagenet_prep.init.unfit_files import ANY_FORMAT
 from imagenet_prep.recipes import downsampled
 from imagenet_prep.recipes.array_groups import rival_files
 from imagenet_prep.recipes.array_sets import FILE
@@ -332,7 +333,7 @@ def _fault_of_loss(
     inspection: Inspection, kind: str, names: Sequence[str], loss: str
 ) -> InputError:
     """The fault of boxes or masks that a source can't read."""
-    hint = "write the boxes to a table, or to COCO JSON"
+    hint = ANY_FORMAT
     if kind == "webdataset":
         hint = unpacking_hint(inspection.folder, names)
     problem = f"{inspection.folder}: {loss}"
