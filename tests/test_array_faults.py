@@ -196,10 +196,10 @@ TWO = in_memory(lambda file: np.savez(file, x=np.arange(3), y=np.arange(4)))
 BOUNDS = (0.0, 1.0)
 SOUND: dict[str, tuple[Callable[[bytes], Any], bytes, str]] = {
     "no array": (parse_array, EMPTY, "save it again with an array"),
-    "two arrays": (parse_array, TWO, "name one with `array` in the recipe"),
+    "two arrays": (parse_array, TWO, "choose one in the recipe, such as array: x"),
     "no such array": (lambda data: parse_array(data, "z"), TWO, "correct `array` in the recipe"),
-    "an npy": (lambda data: parse_array(data, "z"), GOOD, "correct `array` in the recipe"),
-    "two in one": (parse_array, GOOD + GOOD, "or save it again with NumPy"),
+    "an npy": (lambda data: parse_array(data, "z"), GOOD, "take `array` out of the recipe"),
+    "two in one": (parse_array, GOOD + GOOD, "save one array per file"),
     "another format": (parse_array, b"1 2 3", "or save it again with NumPy"),
     "a later version": (parse_array, LATER, "save it again with numpy.save"),
     "texts": (parse_array, npy(np.array(["a"])), "save its values with a type such as uint8"),

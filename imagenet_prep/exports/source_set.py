@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from imagenet_prep.checks.absent_shards import name_folder, no_shards
 from imagenet_prep.errors import DamagedRecordError, InputError
 from imagenet_prep.model import OnDamaged
 from imagenet_prep.reading.absent_sets import refuse_no_folder
@@ -19,12 +20,12 @@ from imagenet_prep.reading.indexed import IndexedShard, RecordedShard, find_reco
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.reading.values import USUAL, Conventions, any_number
-from imagenet_prep.registry import labels_of_classes
+from imagenet_prep.registry import known_set, labels_of_classes
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.state.numbering import Numbering
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import STATE_NAME, Layout, grown_from, split_of
-from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.text import number_of
 
 MOST_CLASSES = 100_000
@@ -135,11 +136,7 @@ class SourceSet(Struct, frozen=True):
         _refuse_orphans(state)
         splits = _splits_in_order(state)
         if not splits:
-            raise InputError(
-                f"no shards in {layout.output_dir}",
-                "expected files such as train-00000-of-01024",
-                "name the folder that holds them",
-            )
+            raise _no_shards(state)
         lists = any_number(manifest.dataset.features if manifest else {})
         conventions = Conventions(lists, Numbering.find(manifest).first_label)
         shards = []
@@ -171,6 +168,15 @@ class SourceSet(Struct, frozen=True):
         for shard in self.shards:
             splits.setdefault(shard.split, []).append(shard)
         return splits
+
+
+def _no_shards(state: SetState) -> InputError:
+    """The error for a place without shards; a set on this machine has a next step."""
+    place = state.layout.output_dir
+    if local_or_none(place) is None:
+        expected = "expected files such as train-00000-of-01024"
+        return InputError(f"no shards in {place}", expected, "name the place that holds them")
+    return no_shards(state.records, known_set(state.records, state.manifest), name_folder)
 
 
 def _splits_in_order(state: SetState) -> list[str]:

@@ -27,7 +27,8 @@ HOLDS_OBJECTS = "it holds object"
 """The start of the reason against an array of pickled objects."""
 
 SAVE_AS_NPZ = "save images and labels as two arrays: numpy.savez('data.npz', x=images, y=labels)"
-INTACT_OR_NPZ = f"get an intact copy of it; or {SAVE_AS_NPZ}"
+_INTACT = "get an intact copy of it"
+INTACT_OR_NPZ = f"{_INTACT}; or {SAVE_AS_NPZ}"
 """Remedies for a file of arrays in a form that is not read."""
 
 ARRAYS = "arrays"
@@ -262,9 +263,8 @@ def damage_named(path: Path, noun: str = ARRAYS) -> Iterator[None]:
 
 def remedy_of(error: Exception) -> str:
     """The advice about a file that can't be read."""
-    intact = "get an intact copy of it"
     if not isinstance(error, ArrayError):
-        return intact
+        return _INTACT
     if str(error).startswith(HOLDS_OBJECTS):
         return SAVE_AS_NPZ
-    return error.remedy or intact
+    return error.remedy or _INTACT
