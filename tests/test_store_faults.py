@@ -4,6 +4,7 @@ retried, with the same bytes.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections import Counter
@@ -442,6 +443,29 @@ def test_a_number_of_seconds_that_is_none_is_wrong_usage(
     client.cache_clear()
     with pytest.raises(UsageError, match="expected a number of seconds"):
         locate("s3://bucket/a").exists()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "variable", "reason", "advice"),
+    [
+        ("s3", "AWS_SKIP_SIGNATURE", '"maybe" as boolean', "variables AWS_..., or set"),
+        ("gs", "GOOGLE_SKIP_SIGNATURE", '"maybe" as boolean', "variables GOOGLE_..., or set"),
+        ("az", "AZURE_SKIP_SIGNATURE", "Account must be", "needs only the name and AZURE_SKIP"),
+    ],
+)
+def test_the_reason_of_the_library_is_shown(
+    scheme: str, variable: str, reason: str, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that can't be made: the library alone knows why."""
+    for name in list(os.environ):
+        if name.startswith(("AWS_", "GOOGLE_", "AZURE_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv(variable, "true" if scheme == "az" else "maybe")
+    client.cache_clear()
+    with pytest.raises(AccessError, match="with the settings of this process") as caught:
+        client(scheme, "b")
+    assert reason in caught.value.detail
+    assert advice in caught.value.hint
 
 
 @pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT"])

@@ -291,6 +291,8 @@ def who(scheme: str) -> str:
         install = CommandLine(("pip", "install", "botocore"), in_sentence=True)
         profile = Hint(", or AWS_PROFILE (~/.aws is read if botocore is installed: ", install, ")")
     public = f"; a public bucket needs none: {_PUBLIC[scheme]}=true"
+    if scheme == "az":
+        public = f"; a public container needs only the name and {_PUBLIC[scheme]}=true"
     return Hint(f"set {_SIGN_UP[scheme]}", profile, public)
 
 
