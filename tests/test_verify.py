@@ -675,7 +675,7 @@ def test_an_interrupted_conversion_is_said_to_be_one(layout: Layout) -> None:
     count = f"{len(manifest.shards) - len(gone)} of {len(manifest.shards)} shards"
     command = "imagenet-prep convert"
     assert verdict.notes[0].startswith(
-        f"this conversion is not finished: {count}; to resume: {command} "
+        f"this conversion is not finished ({count} done); to resume: {command} "
     )
     assert [problem.subject for problem in verdict.problems] == gone
     assert not any(

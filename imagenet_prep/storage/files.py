@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.storage.location import AnyPath, Appender, local_or_none, open_store, split
-from imagenet_prep.storage.refusals import unreadable
+from imagenet_prep.storage.refusals import AGAIN, unreadable
 from imagenet_prep.storage.store import MOST, FolderEntry
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ def plain_lines(path: AnyPath, max_bytes: int = 1 << 26) -> Iterator[bytes]:
                 if len(line) > max_bytes:
                     raise InputError(
                         f"{path} holds a line of more than {max_bytes:,} bytes",
-                        "expected shorter lines",
+                        "expected shorter lines, as imagenet-prep writes them",
+                        f"move the file away, {AGAIN}",
                     )
                 yield line
     except FileNotFoundError:
