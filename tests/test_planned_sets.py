@@ -480,7 +480,7 @@ def test_rows_of_another_plan_are_named(tmp_path: Path) -> None:
     first, second, last = plan.fingerprints["train"]
     other = replace(plan, fingerprints={**plan.fingerprints, "train": (second, first, last)})
     assert read_planned(other, layout, made.asked, ["train-00001-of-00003"], progress) is None
-    what = "the rows of train-00001-of-00003 are not those that were planned"
+    what = "the stored list of images of train-00001-of-00003 does not match the plan"
     assert progress.notes == [f"warning: {what}: the raw data is listed again"]
 
 

@@ -278,16 +278,16 @@ REFUSED: list[tuple[str, Fault, Callable[[ObjectStore], Any], type[PrepError], s
         (404, "NoSuchKey"),
         lambda store: store.put("a", b""),
         InputError,
-        "the bucket s3://BUCKET does not exist",
+        "the store finds no bucket s3://BUCKET",
     ),
     (
         "PUT",
         (404, "NoSuchBucket"),
         lambda store: store.put("a", b""),
         InputError,
-        "the bucket s3://BUCKET does not",
+        "finds no bucket s3://BUCKET",
     ),
-    ("POST", (404, "NoSuchBucket"), upload, InputError, "the bucket s3://BUCKET does not exist"),
+    ("POST", (404, "NoSuchBucket"), upload, InputError, "the store finds no bucket s3://BUCKET"),
     ("PUT", (403, "AccessDenied"), lambda store: store.put("a", b""), AccessError, "s3:PutObject"),
     ("GET", (403, "AccessDenied"), lambda store: store.get("a", 9), AccessError, "s3:GetObject"),
     ("GET", (403, "AccessDenied"), lambda store: store.list(), AccessError, "s3:ListBucket"),
@@ -431,7 +431,7 @@ def test_another_server_is_advised_by_the_variable_that_counts(
     assert str(failure("s3://b/a", lost)).endswith("; check AWS_ENDPOINT")
     assert "AWS" not in str(failure("gs://b/a", lost))
     missing = OSError("status code: 404 <Code>ContainerNotFound</Code>")
-    assert "the container az://b does not exist" in str(failure("az://b/a", missing))
+    assert "the store finds no container az://b" in str(failure("az://b/a", missing))
 
 
 @pytest.mark.parametrize("value", ["inf", "nan", "1e300", "soon"])
@@ -519,7 +519,7 @@ def test_profiles_are_read(
     monkeypatch.setitem(sys.modules, "botocore.session", None)
     with pytest.raises(
         AccessError,
-        match=r"AWS_PROFILE .*botocore.* not installed",
+        match=r"AWS_PROFILE .*botocore.* can't be imported",
     ):
         store.load("a")
 

@@ -277,11 +277,16 @@ def _refuse_other(target: Layout, identity: dict[str, Any]) -> None:
         )
         expected = "an export of the same shards, or an empty folder"
     else:
-        content = f"another export, to {container}"
+        content = f"another export, {_shown_container(container)}"
         expected = f"one to {identity['container']}, or an empty folder"
     raise InputError(
         f"{target.output_dir} holds {content}", f"expected {expected}", "choose an empty folder"
     )
+
+
+def _shown_container(container: object) -> str:
+    """The format that an export's file names, for a message."""
+    return f"to {container}" if isinstance(container, str) else "to an unknown format"
 
 
 def _file_names(target: Layout) -> list[str]:

@@ -155,7 +155,7 @@ class SetState(Struct, frozen=True, dict=True):
         if self.kind == "unfinished":
             return f"{folder} holds an unfinished set: {self._missing_words()}"
         if self.manifest is None and not self.strays:
-            return f"{folder} holds a set whose records are damaged or gone: {self.reason}"
+            return f"{folder} holds a set without a usable plan and manifest: {self.reason}"
         return f"{folder} holds files that contradict each other: {self.reason}"
 
     @property

@@ -112,6 +112,18 @@ IN_WORDS = {
 """What ``kind_of`` says about a path that is listed in its folder, for messages."""
 
 
+def kind_in_words(path: AnyPath) -> str:
+    """The kind of file at a path as a message has it: "missing" if not even a broken link is there.
+
+    Raises:
+        InputError: as kind_of.
+    """
+    kind = kind_of(path)
+    local = local_or_none(path)
+    is_link = local is not None and local.is_symlink()
+    return "missing" if kind == "nothing" and not is_link else IN_WORDS[kind]
+
+
 def atomic_file(path: AnyPath) -> contextlib.AbstractContextManager[IO[bytes]]:
     """A binary file that appears as ``path`` whole and durable, or not at all if the block raises.
 
