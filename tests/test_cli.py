@@ -570,7 +570,7 @@ def test_demo_leaves_a_folder_alone_that_holds_something(tmp_path: Path) -> None
     assert "of an earlier run are kept" in again.stderr
     other = command(*small[:-1], 3, status=2)
     assert error_lines(other)[:2] == [
-        f"error: {tmp_path / 'new'} holds a demo of 2 classes of 2 images",
+        f"error: {tmp_path / 'new'} holds a demo of 2 classes of 2 train images",
         "expected --classes 2 --per-class 2",
     ]
     numbers = Layout(tmp_path / "new").demo_path

@@ -198,7 +198,8 @@ def test_a_set_that_is_not_finished_is_compared_with_its_plan(tmp_path: Path) ->
     found = verify(layout, ENGINE)
     assert [problem.kind for problem in found.problems] == [ProblemKind.UNFINISHED]
     assert found.notes[0].startswith(
-        "this conversion is not finished: 2 of 2 shards; to resume: imagenet-prep convert"
+        "this conversion is not finished (2 of 2 shards done, but not its manifest); "
+        "to resume: imagenet-prep convert"
     )
     assert f"--config {tmp_path}/recipe.yaml" in found.notes[0]
     layout.shard_path("train-00000-of-00002").unlink()
