@@ -1,5 +1,5 @@
 #!/bin/sh
-# Run a command whose temporary files lie in memory, if there is room for them. Else they lie where they always do.
+# Run a command whose temporary files are in memory, if it has room for them. Else they are where they always are.
 #   scripts/in_memory.sh COMMAND [ARGUMENT]...
 # The tests write thousands of small files: on a disk, their processes wait for it.
 memory=/dev/shm
