@@ -250,3 +250,11 @@ def test_a_name_in_another_folder_is_absent(tmp_path: Path) -> None:
     save(tmp_path / "c.json", '[{"image": "dusk/a.jpg", "annotations": []}]')
     error = refusal(tmp_path / "in", tmp_path, {"createml": "c.json"})
     assert "c.json: 1 annotated image, which is not among the images" in error
+
+
+@pytest.mark.parametrize("form", ["coco", "createml"])
+def test_a_byte_order_mark_is_no_fault(images: Path, tmp_path: Path, form: str) -> None:
+    """Editors write one; JSON with it names the fault after it."""
+    save(tmp_path / "a.json", b"\xef\xbb\xbf5")
+    error = refusal(images, tmp_path, {form: "a.json"})
+    assert "got a whole number" in error
