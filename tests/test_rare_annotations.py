@@ -16,7 +16,7 @@ from imagenet_prep.recipes.annotating import annotate
 from imagenet_prep.recipes.box_files import BoxFile
 from imagenet_prep.recipes.row_marks import RowMarks
 from imagenet_prep.recipes.row_source import RowImage
-from imagenet_prep.recipes.schema import Boxes, Recipe
+from imagenet_prep.recipes.schema import Boxes, Mask, Recipe
 from imagenet_prep.sources.folders import list_folder
 
 ENGINE = make_engine("threads", 1)
@@ -258,3 +258,15 @@ def test_a_byte_order_mark_is_no_fault(images: Path, tmp_path: Path, form: str) 
     save(tmp_path / "a.json", b"\xef\xbb\xbf5")
     error = refusal(images, tmp_path, {form: "a.json"})
     assert "got a whole number" in error
+
+
+def test_a_mask_in_jpeg_next_to_others_is_named(tmp_path: Path) -> None:
+    """The image has a mask, which can't be read: a threshold would change the other masks."""
+    for name in ("a.jpg", "b.jpg"):
+        save(tmp_path / "in" / name, "nobody reads it")
+    for name in ("a.png", "b.jpg"):
+        save(tmp_path / "m" / name, "nobody reads it")
+    listing, _ = list_folder(tmp_path / "in", ENGINE)
+    with pytest.raises(PrepError, match=r"1 mask is a JPEG.*: m/b\.jpg") as caught:
+        annotate(Recipe(mask=Mask(folder="m")), listing, Roots(tmp_path / "in", tmp_path))
+    assert "threshold" not in caught.value.hint
