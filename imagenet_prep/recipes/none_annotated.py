@@ -4,7 +4,6 @@ error.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from imagenet_prep.errors import InputError
@@ -62,12 +61,13 @@ def refuse_namesakes(place: str, missing: Sequence[str], names: Sequence[str]) -
     """Raise InputError if an annotated name, which is among those ``missing``, ends the names of
     several images.
     """
-    counts = Counter(map(_last_part, names))
+    names_by_last_part: dict[str, list[str]] = {}
+    for name in names:
+        names_by_last_part.setdefault(_last_part(name), []).append(name)
     for annotated in missing:
         path = _annotated_name(annotated)
-        if counts[_last_part(path)] < 2:
-            continue
-        namesakes = [name for name in names if f"/{name}".endswith(f"/{path}")]
+        candidates = names_by_last_part.get(_last_part(path), ())
+        namesakes = [name for name in candidates if f"/{name}".endswith(f"/{path}")]
         if len(namesakes) < 2:
             continue
         raise InputError(
