@@ -61,13 +61,13 @@ def refuse_namesakes(place: str, missing: Sequence[str], names: Sequence[str]) -
     """Raise InputError if an annotated name, which is among those ``missing``, ends the names of
     several images.
     """
-    names_by_last_part: dict[str, list[str]] = {}
-    for name in names:
-        names_by_last_part.setdefault(_last_part(name), []).append(name)
+    names_by_end: dict[int, dict[str, list[str]]] = {}
     for annotated in missing:
         path = _annotated_name(annotated)
-        candidates = names_by_last_part.get(_last_part(path), ())
-        namesakes = [name for name in candidates if f"/{name}".endswith(f"/{path}")]
+        depth = path.count("/")
+        if depth not in names_by_end:
+            names_by_end[depth] = _group_by_end(names, depth)
+        namesakes = names_by_end[depth].get(path, [])
         if len(namesakes) < 2:
             continue
         raise InputError(
@@ -77,8 +77,14 @@ def refuse_namesakes(place: str, missing: Sequence[str], names: Sequence[str]) -
         )
 
 
-def _last_part(name: str) -> str:
-    return name.rpartition("/")[2]
+def _group_by_end(names: Sequence[str], depth: int) -> dict[str, list[str]]:
+    """The names by their last parts: the last one, and ``depth`` folders before it."""
+    names_by_end: dict[str, list[str]] = {}
+    for name in names:
+        parts = name.split("/")
+        end = "/".join(parts[-depth - 1 :])
+        names_by_end.setdefault(end, []).append(name)
+    return names_by_end
 
 
 def _annotated_name(missing: str) -> str:
