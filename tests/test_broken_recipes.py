@@ -784,7 +784,9 @@ def test_a_number_below_those_of_other_sets_has_its_own_hint(folder: Path) -> No
     path = folder / "recipe.yaml"
     path.write_text(FOLDERS)
     classes = Classes(("0",), ("0",), (0,), 1, is_numbered=True)
-    with pytest.raises(InputError, match="the first label is 1 of all sets") as caught:
+    with pytest.raises(
+        InputError, match="the first label of all sets in this folder is 1"
+    ) as caught:
         refuse_below_first(read(path), classes, is_shared=True)
     assert "first_label" not in caught.value.hint
 
