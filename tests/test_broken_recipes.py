@@ -49,6 +49,16 @@ RECIPES = {
     "out of range": (FILES + "num_shards: 0\n", "line 2: num_shards: 0", ">= 1"),
     "key twice": ("seed: 1\n" + FILES + "seed: 2\n", "line 3: seed is in line 1", "once"),
     "no YAML": (FILES + "record: {a: [}\n", "line 2: not valid YAML", ""),
+    "quote without an end": (FILES + 'strip: "x\n', "line 2: not valid YAML", "no quotation mark"),
+    "a bracket without an end": (FILES + "classes: [1\n", "line 2: not valid YAML", "brackets"),
+    "a split of no file": (
+        FILES + "labels: {file: {a: x, check: 5}}\n",
+        "labels.file.check: 5",
+        "",
+    ),
+    "a class of no name": (FILES + "class_names: {check: 5}\n", "class_names.check: 5", "text"),
+    "no file of labels": (FILES + "labels: {}\n", "labels: no `file`", "expected file: ..."),
+    "an entry of a list": (FILES + "classes: [a, true]\n", "classes, entry 2: true", "text"),
     "tag": (FILES + "seed: !!python/object/apply:os.getpid []\n", "line 2: the tag", "plain"),
     "alias": ("seed: &a 1\nnum_shards: *a\n", "line 1: the anchor", "plain"),
     "a pattern without quotes": (
@@ -69,7 +79,7 @@ RECIPES = {
     "a key further left": (
         "source:\n  files: a\n tar: b\n",
         "line 3: not valid YAML",
-        "check the indentation and the quotes",
+        "check the brackets, quotes and indentation",
     ),
     "no mapping": ("- source\n", "is not a recipe", "a mapping of keys, got a list"),
     "not UTF-8": (b"seed: 1\n# \xff\n", "line 2: not UTF-8", ""),
@@ -347,7 +357,7 @@ INPUTS = {
     ),
     "one mask of JPEG": (
         FOLDERS + "mask: {folder: jpegs}\n",
-        "1 mask is a JPEG, and",
+        "1 mask is a JPEG by its name, and",
         "threshold",
     ),
     "no match": ("source: {files: 'arrays/*.npz'}\n", "line 1: no file matches", "arrays/*.npz"),
@@ -365,12 +375,12 @@ INPUTS = {
     ),
     "a manifest that leads out": (
         "manifest_file: out.txt\n",
-        "out.txt, line 2: ../x leads out of the data",
+        "out.txt, line 2: ../x is not written as a path below",
         "",
     ),
     "an absolute manifest": (
         "manifest_file: absolute.txt\n",
-        "absolute.txt, line 1: /etc/passwd leads out",
+        "absolute.txt, line 1: /etc/passwd is not written as a path",
         "--raw",
     ),
     "a manifest of what is gone": (
@@ -417,7 +427,7 @@ INPUTS = {
     ),
     "labels with an open quotation mark": (
         FILES + "labels: open.csv\n",
-        "open.csv, line 3: a quotation mark opens a cell here, and none closes it",
+        "open.csv, line 3: a quotation mark opens a cell of this row, and none closes it",
         "",
     ),
     "labels that are damaged UTF-16": (
@@ -427,8 +437,13 @@ INPUTS = {
     ),
     "labels of what is gone": (
         FILES + "labels: more.txt\n",
-        "labels 1 file that is not there",
+        "more.txt: 1 path matches no single file of the source",
         "2.npy (line 3)",
+    ),
+    "two lines of one file": (
+        FILES + "labels: same.txt\n",
+        "same.txt: 1 path means the same file as a later one: arrays/0.npy (line 1)",
+        "expected every file once",
     ),
     "files without labels": (
         FILES + "labels: less.txt\n",
@@ -450,10 +465,20 @@ INPUTS = {
         "no column of paths: expected one of path, filename, file, image, got name\ncorrect",
         "",
     ),
+    "a column of splits and paths": (
+        FILES + "labels: {file: nosplit.csv, split: path}\n",
+        "nosplit.csv, line 1: the column 'path' can't hold the splits and the paths",
+        "",
+    ),
     "columns of classes without paths": (
         FILES + "labels: {file: hot.csv, one_hot: true}\n",
         "hot.csv, line 1: no column of paths: expected one of path, filename, file, image, got "
         "name, a, b;",
+        "",
+    ),
+    "JSON of no file": (
+        FILES + "labels: nofile.json\n",
+        "nofile.json, line 1: it names no file",
         "",
     ),
     "labels without paths, below a comment": (
@@ -469,7 +494,7 @@ INPUTS = {
     "labels of two files, and one that is not there": (
         FILES + "labels: {file: {train: less.csv, test: more.csv}}\n",
         "less.csv, ",
-        "more.csv label 1 file that is not there: 2.npy (",
+        "more.csv: 1 path matches no single file of the source: 2.npy (",
     ),
     "no labels in two files": (
         FILES + "labels: {file: {train: less.csv, test: less3.csv}}\n",
@@ -493,7 +518,7 @@ INPUTS = {
     ),
     "a number that is no class": (
         FILES + "labels: less2.txt\nclasses: [10, 20]\nrecord: {l: label}\n",
-        "less2.txt, line 1: label 0, expected one of 10, 20",
+        "less2.txt, line 1: the label is 0, expected one of 10, 20",
         "",
     ),
     "no value for a file": (
@@ -577,7 +602,7 @@ INPUTS = {
         "rose/0.png is in rose",
         "recipe.yaml",
     ),
-    "a label beyond the classes": (BEYOND, "less2.txt, line 2: label 1, expected 0 to 0", ""),
+    "a label beyond the classes": (BEYOND, "less2.txt, line 2: the label is 1, expected 0;", ""),
     "a file beside class folders": (
         "source: {folders: loose}\n",
         "x.png is in no class folder",
@@ -652,6 +677,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save(tmp_path / "ppms/rose/0.ppm", picture("x.ppm"))
     for number in range(2):
         save(tmp_path / "arrays" / f"{number}.npy", array(3))
+    same = "arrays/0.npy:0\n./arrays/0.npy:1\narrays/1.npy:1\n"
+    save(tmp_path / "same.txt", same.encode())
+    save(tmp_path / "nosplit.csv", b"path,label\n0.npy,a\n1.npy,b\n")
+    save(tmp_path / "nofile.json", b'{"cat": []}')
     for name in ("linked", "nowhere/rose", "odd/rose"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "linked/rose").symlink_to(tmp_path / "flowers/rose")

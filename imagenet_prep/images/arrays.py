@@ -52,7 +52,7 @@ def parse_array(data: Buffer, key: str | None = None) -> Array:
     elif key is not None:
         raise ArrayError(
             f"it is no .npz: the array {key!r} can't be in it",
-            "correct `array` in the recipe, or save the file as an .npz with that array",
+            "save it as .npz, or take `array` out of the recipe" if is_npy(data) else "",
         )
     return _parse_npy(data)
 
@@ -76,7 +76,8 @@ def _member(data: Buffer, key: str | None) -> bytes:
     except (ArrayError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - any failure of zipfile is the file's fault
-        raise ArrayError(f"the .npz can't be read: {error}", _INTACT_OR_SAVED) from None
+        reason = str(error) or type(error).__name__
+        raise ArrayError(f"the .npz can't be read: {reason}", _INTACT_OR_SAVED) from None
 
 
 def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
@@ -97,7 +98,8 @@ def _find_member(archive: zipfile.ZipFile, key: str | None) -> zipfile.ZipInfo:
     if key is None:
         if len(members) != 1:
             raise ArrayError(
-                f"it holds {len(members)} arrays: {names}", "name one with `array` in the recipe"
+                f"it holds {len(members)} arrays ({names}): expected one",
+                f"choose one in the recipe, such as array: {next(iter(members))}",
             )
         return next(iter(members.values()))
     if key not in members:
@@ -174,7 +176,8 @@ def _parse_npy(data: Buffer) -> Array:
     expected, size = prod(shape) * dtype.itemsize, len(data) - head.tell()
     if 0 <= expected < size and min(shape, default=0) >= 0:
         raise ArrayError(
-            f"the .npy has {number_of(size - expected, 'byte')} after its array", _INTACT_OR_SAVED
+            f"the .npy has {number_of(size - expected, 'byte')} after its array",
+            "save one array per file, or get a sound copy of it",
         )
     if size != expected or min(shape, default=0) < 0:
         raise ArrayError(
@@ -216,7 +219,8 @@ def png_of(data: Buffer) -> bytes:
     if not is_picture(array.shape, array.dtype):
         raise ArrayError(
             f"an array of shape {array.shape} and type {array.dtype} is no picture: "
-            "expected uint8, with height and width, and 1 to 4 channels or none"
+            "expected uint8, with height and width, and 1 to 4 channels or none",
+            "save it as such an array",
         )
     if array.ndim == 3 and array.shape[2] > 4:
         array = array.transpose(1, 2, 0)

@@ -25,7 +25,7 @@ from imagenet_prep.recipes.impossible_boxes import (
     note_impossible,
     refuse_impossible,
 )
-from imagenet_prep.recipes.labels import left_out
+from imagenet_prep.recipes.label_matching import left_out
 from imagenet_prep.recipes.mask_folders import pair_masks
 from imagenet_prep.recipes.none_annotated import none_annotated, refuse_namesakes
 from imagenet_prep.recipes.object_masks import OBJECT_MASKS
