@@ -57,7 +57,7 @@ def parse_number(text: str, place: str) -> float:
     problem = "the number is missing"
     if text.strip():
         problem = f"{text[:40]!r} is not a valid number"
-    raise fault(place, problem, f"expected a number from -{MOST:,} to {MOST:,}")
+    raise fault(place, problem, f"expected a finite number from -{MOST:,} to {MOST:,}")
 
 
 def check_numbers(values: Sequence[Any]) -> list[float]:

@@ -1,6 +1,4 @@
-"""none_annotated, refuse_namesakes: images, and annotations that fit none, or several -> the
-error.
-"""
+"""none_annotated: images, and annotations of which none is theirs -> the error."""
 
 from __future__ import annotations
 
@@ -8,6 +6,7 @@ from collections.abc import Sequence
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
+from imagenet_prep.recipes.namesakes import path_alone, refuse_namesakes
 from imagenet_prep.text import listed, number_of
 
 
@@ -40,7 +39,7 @@ def none_annotated(
 
 def _other_names(place: str, missing: Sequence[str], images: AnnotatedImages) -> InputError:
     """The error for files that name other images, or several at once."""
-    refuse_namesakes(place, missing, images.names)
+    refuse_namesakes(place, missing, images.names, images.roots.strip)
     none_is_there = number_of(
         len(missing),
         "annotated image, which is not among the images",
@@ -49,47 +48,12 @@ def _other_names(place: str, missing: Sequence[str], images: AnnotatedImages) ->
     hint = "get the images"
     if images.roots.strip:
         hint += ", or correct `strip` in the recipe"
-    elif any("/" in _annotated_name(name) for name in missing):
+    elif any("/" in path_alone(name) for name in missing):
         hint += (
             "; or, if the names start with other folders, run init with --strip FOLDERS/, "
             "or write `strip: FOLDERS/` in the recipe"
         )
     return InputError(f"{place}: {none_is_there}", _expected_name(images, missing), hint)
-
-
-def refuse_namesakes(place: str, missing: Sequence[str], names: Sequence[str]) -> None:
-    """Raise InputError if an annotated name, which is among those ``missing``, ends the names of
-    several images.
-    """
-    names_by_end: dict[int, dict[str, list[str]]] = {}
-    for annotated in missing:
-        path = _annotated_name(annotated)
-        depth = path.count("/")
-        if depth not in names_by_end:
-            names_by_end[depth] = _group_by_end(names, depth)
-        namesakes = names_by_end[depth].get(path, [])
-        if len(namesakes) < 2:
-            continue
-        raise InputError(
-            f"{place}: {annotated} may be {listed(namesakes)}",
-            "expected names that mean one image each",
-            f"write the names with their folders, such as {namesakes[0]}",
-        )
-
-
-def _group_by_end(names: Sequence[str], depth: int) -> dict[str, list[str]]:
-    """The names by their last parts: the last one, and ``depth`` folders before it."""
-    names_by_end: dict[str, list[str]] = {}
-    for name in names:
-        parts = name.split("/")
-        end = "/".join(parts[-depth - 1 :])
-        names_by_end.setdefault(end, []).append(name)
-    return names_by_end
-
-
-def _annotated_name(missing: str) -> str:
-    """The name alone: its place in the file follows in brackets."""
-    return missing.partition(" (")[0]
 
 
 def _expected_name(images: AnnotatedImages, missing: Sequence[str]) -> str:
