@@ -469,7 +469,7 @@ FOLDERS: dict[str, Made] = {
     ),
     "a CSV of boxes whose class is not known": refused(
         labelled("l.csv", rows("{n},1,2,8,9,7", header="file,x1,y1,x2,y2,kind")),
-        "no column for label",
+        "no column has a usual name of a class",
         "--as with-labels",
     ),
     "a CSV of boxes beside class folders": refused(

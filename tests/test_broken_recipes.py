@@ -660,6 +660,11 @@ INPUTS = {
         "bare.txt, line 1: 0.png leads to no file of the source, or to several",
         "expected the path of one file in each line",
     ),
+    "a label of two files": (
+        "source: {files: 'flowers/*/*'}\nlabels: bare.csv\n",
+        "bare.csv: 0.png (line 2) may be flowers/daisy/0.png, flowers/rose/0.png",
+        "expected names that mean one file each\nwrite the names with their folders, such as",
+    ),
     "a name of odd bytes": (
         "source: {folders: odd}\n",
         r"a name that can't be used: 'rose/\xff.png'",
@@ -726,6 +731,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "words.csv": "path,label,part\n0.npy,1,true\n1.npy,2,a: b\n",
         "nan.csv": "path,label,size\n0.npy,1,nan\n1.npy,2,0.5\n",
         "bare.txt": "0.png\n",
+        "bare.csv": "path,label\n0.png,1\n",
         "splits.csv": "path,label,part\n0.npy,1,x\n1.npy,2,y\n",
         "roses.txt": "daisy\nrose\nrose\nrose\n",
         "twice.json": '[["0.npy", 1],\n["1.npy", 2], ["0.npy", 3]]',
@@ -813,7 +819,9 @@ def test_a_number_below_those_of_other_sets_has_its_own_hint(folder: Path) -> No
     path = folder / "recipe.yaml"
     path.write_text(FOLDERS)
     classes = Classes(("0",), ("0",), (0,), 1, is_numbered=True)
-    with pytest.raises(InputError, match="the first label is 1 of all sets") as caught:
+    with pytest.raises(
+        InputError, match="the first label of all sets in this folder is 1"
+    ) as caught:
         refuse_below_first(read(path), classes, is_shared=True)
     assert "first_label" not in caught.value.hint
 

@@ -10,6 +10,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.joined_tables import match_table
 from imagenet_prep.recipes.labels_file import LabelTable
+from imagenet_prep.recipes.namesakes import refuse_namesakes
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.schema import Labels
 from imagenet_prep.sources.catalog import Catalog
@@ -58,6 +59,10 @@ def match_files(
     matched_lines = np.flatnonzero(file_of_line >= 0)
     rows = np.full(len(listing), -1, np.int64)
     rows[file_of_line[matched_lines]] = matched_lines
+    if "error" in (keys.missing, keys.unlabelled or "error"):
+        unmatched_lines = np.flatnonzero(file_of_line < 0).tolist()
+        unmatched_paths = _paths_with_places(table, unmatched_lines)
+        refuse_namesakes(places, unmatched_paths, listing.names, strip or "")
     if keys.unlabelled != "keep":
         unmatched_files = np.flatnonzero(rows < 0).tolist()
         unlabelled = [listing.names[row] for row in unmatched_files]
