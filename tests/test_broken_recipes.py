@@ -19,7 +19,7 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.recipes.annotation_files import read_text
 from imagenet_prep.recipes.class_names import read_names
-from imagenet_prep.recipes.classes import _read_classes
+from imagenet_prep.recipes.classes import Classes, _read_classes, refuse_below_first
 from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.recipes.recipe_file import read_recipe
 from imagenet_prep.recipes.rules import is_imagenet
@@ -203,7 +203,7 @@ RECIPES = {
     "column of other content": (
         FOLDERS + "record: {a: raw}\n",
         "record.a: no column 'raw'",
-        "of pixels",
+        "raw is a column of content: pixels, and content is image",
     ),
     "column of no labels": (
         FILES + "record: {a: label}\n",
@@ -212,7 +212,7 @@ RECIPES = {
     ),
     "column's type": (
         FOLDERS + "record: {a: {from: encoded, type: int64}}\n",
-        "encoded can't be int64",
+        "the column encoded can't be of type int64",
         "bytes",
     ),
     "feature's type": (
@@ -271,6 +271,11 @@ RECIPES = {
         FILES + "resize: 8\n",
         "line 2: resize: the files are arrays",
         "resize works with images only\nleave resize out, or name image files",
+    ),
+    "Inception's records of arrays": (
+        FILES + "record: inception\n",
+        "record: the files are arrays",
+        "record: inception works with images only\nleave record out, or name image files",
     ),
     "split of shards": (
         FOLDERS + "shards:\n  test: 2\n",
@@ -369,7 +374,7 @@ INPUTS = {
     "one manifest of two, and a pattern": (
         f"{PAIR}input_file_pattern: 'arrays/*.npy'\n",
         "pair-b.txt is not there, and pair-a.txt is there",
-        "of each split, or of none\nbring it back, or remove the others",
+        "of each split, or of none\nbring it back, or remove the other one: all are made again",
     ),
     "one manifest of two, and no pattern": (
         PAIR,
@@ -378,12 +383,12 @@ INPUTS = {
     ),
     "a manifest that leads out": (
         "manifest_file: out.txt\n",
-        "out.txt, line 2: ../x leads out of the data",
+        "out.txt, line 2: ../x is not written as a path below",
         "",
     ),
     "an absolute manifest": (
         "manifest_file: absolute.txt\n",
-        "absolute.txt, line 1: /etc/passwd leads out",
+        "absolute.txt, line 1: /etc/passwd is not written as a path",
         "--raw",
     ),
     "a manifest of what is gone": (
@@ -491,7 +496,7 @@ INPUTS = {
     ),
     "labels in one of two files": (
         FILES + "labels: {file: {train: less.csv, test: nolabel.csv}}\n",
-        "nolabel.csv has no column of labels, and another file has one",
+        "nolabel.csv has no column of labels, ",
         "in every file, or in none",
     ),
     "labels of two files, and one that is not there": (
@@ -508,6 +513,11 @@ INPUTS = {
         FILES + "labels: {file: splits.csv, split: part}\n",
         "splits.csv: the column part has x, y, which are not names of splits",
         "splits: {train: {value: x}, ...}",
+    ),
+    "values of splits that YAML would read otherwise": (
+        FILES + "labels: {file: words.csv, split: part}\n",
+        "words.csv: the column part has a: b, true, which are not names of splits",
+        'splits: {train: {value: "a: b"}, ...}',
     ),
     "a value of no split": (
         FILES + "labels: {file: splits.csv, split: part}\nsplits: {train: {value: x}}\n",
@@ -536,17 +546,17 @@ INPUTS = {
     ),
     "names in other bytes": (
         FOLDERS + "class_names: latin.txt\n",
-        "latin.txt is not UTF-8 from byte 3 on",
+        "latin.txt is not UTF-8, at byte 3",
         "expected UTF-8",
     ),
     "names in a huge cell": (
         FOLDERS + "class_names: huge.csv\n",
-        "huge.csv is not a CSV in line 2: field larger than field limit",
+        "huge.csv can't be read as a CSV, line 2: field larger than field limit",
         "",
     ),
     "classes in other bytes": (
         FOLDERS + "classes: latin.txt\n",
-        "latin.txt is not UTF-8 from byte 3 on",
+        "latin.txt is not UTF-8, at byte 3",
         "expected UTF-8",
     ),
     "labels that are no JSON": (
@@ -613,7 +623,7 @@ INPUTS = {
     ),
     "a PPM": (
         "source: {folders: ppms}\n",
-        "1 file can't be read as an image, rose/0.ppm first",
+        "1 file is not known as an image: rose/0.ppm\n",
         ".jpg, .jpeg, .png",
     ),
     "a link of a folder": (
@@ -637,7 +647,7 @@ INPUTS = {
         "out.tar holds a member whose name leads out",
         "../x.png",
     ),
-    "no such split": (ROSES % "{folder: lily}", "line 2: no file is in split test", ""),
+    "no such split": (ROSES % "{folder: lily}", "line 2: split test is empty", ""),
     "a file in two splits": (
         ROSES % "{files: '*/*'}",
         "rose/0.png is in the splits train and test",
@@ -647,6 +657,16 @@ INPUTS = {
         "source: {files: 'flowers/*/*'}\nsplits: {train: {folder: [flowers, flowers/rose]}}\n",
         "flowers/rose/0.png is in several folders of split train: flowers/, flowers/rose/",
         "every file in one of them",
+    ),
+    "a folder of a split, twice": (
+        "source: {files: 'flowers/*/*'}\nsplits: {train: {folder: [flowers, flowers]}}\n",
+        "flowers/daisy/0.png is in several folders of split train: flowers/, flowers/",
+        "take a folder that is in another one, or named twice, out of `splits`",
+    ),
+    "a name of two files in a manifest of a split": (
+        FOLDERS + "splits: {train: {manifest: bare.txt}}\n",
+        "bare.txt, line 1: 0.png leads to no file of the source, or to several",
+        "expected the path of one file in each line",
     ),
     "a name of odd bytes": (
         "source: {folders: odd}\n",
@@ -711,6 +731,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "signs.csv": "file_name,label\nflowers/rose/0.png,1\nflowers/daisy/0.png,-1\n",
         "ones.csv": "0.npy,1,1\n1.npy,2,2\n",
         "pair-a.txt": "arrays/0.npy\n",
+        "words.csv": "path,label,part\n0.npy,1,true\n1.npy,2,a: b\n",
+        "nan.csv": "path,label,size\n0.npy,1,nan\n1.npy,2,0.5\n",
+        "bare.txt": "0.png\n",
         "splits.csv": "path,label,part\n0.npy,1,x\n1.npy,2,y\n",
         "roses.txt": "daisy\nrose\nrose\nrose\n",
         "twice.json": '[["0.npy", 1],\n["1.npy", 2], ["0.npy", 3]]',
@@ -784,6 +807,23 @@ def test_a_broken_input_is_one_message(folder: Path, name: str) -> None:
     assert isinstance(error, InputError), str(error)
     assert all(part in str(error) for part in expected), str(error)
     assert len(str(error).splitlines()) <= 3
+
+
+def test_two_features_hold_one_column_with_nan(folder: Path) -> None:
+    """NaN is not equal to itself: the column is the same."""
+    path = folder / "recipe.yaml"
+    path.write_text(FILES + "labels: nan.csv\nrecord: {a: size, b: {from: size}}\n")
+    take(path)
+
+
+def test_a_number_below_those_of_other_sets_has_its_own_hint(folder: Path) -> None:
+    """Another first label would contradict the other sets."""
+    path = folder / "recipe.yaml"
+    path.write_text(FOLDERS)
+    classes = Classes(("0",), ("0",), (0,), 1, is_numbered=True)
+    with pytest.raises(InputError, match="the first label is 1 of all sets") as caught:
+        refuse_below_first(read(path), classes, is_shared=True)
+    assert "first_label" not in caught.value.hint
 
 
 def test_a_recipe_that_is_not_there(tmp_path: Path) -> None:

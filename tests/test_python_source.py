@@ -446,7 +446,7 @@ FAULTS = {
     ),
     "not an image": (
         "def rows():\n    yield {'image': b'words', 'label': 1}\n",
-        "can't be read as an image",
+        "1 file is not known as an image: ",
     ),
 }
 

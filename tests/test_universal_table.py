@@ -403,8 +403,10 @@ def test_folders_of_another_machine_are_named_with_the_command(
     save(tmp_path / "data/metadata.jsonl", table(rows, "jsonl"))
     refused = prep_here("init", given, cwd=tmp_path)
     assert refused.returncode == 4
-    assert error_lines(refused)[-1] == f"  4 of 4 images: imagenet-prep init {given} {option}"
-    command_here(*shlex.split(error_lines(refused)[-1])[5:], cwd=tmp_path)
+    counts, _, advice = error_lines(refused)[-1].partition(": imagenet-prep ")
+    assert counts == "  4 of 4 images, if paths lose their start"
+    assert advice == f"init {given} {option}"
+    command_here(*shlex.split(advice), cwd=tmp_path)
     (recipe,) = tmp_path.glob("*.yaml")
     command_here("convert", "out", "--config", recipe.name, cwd=tmp_path)
     found = read_split(tmp_path / "out", "validation", TEXT)
@@ -416,7 +418,13 @@ def test_folders_of_another_machine_are_named_with_the_command(
 
 @pytest.mark.parametrize(
     ("count", "line"),
-    [(2, "  2 of 4 images: imagenet-prep init t.jsonl --strip /mnt/disk/"), (1, None)],
+    [
+        (
+            2,
+            "  2 of 4 images, if paths lose their start: imagenet-prep init t.jsonl --strip /mnt/disk/",
+        ),
+        (1, None),
+    ],
 )
 def test_folders_are_named_if_half_of_the_images_are_there(
     tmp_path: Path, count: int, line: str | None
@@ -623,7 +631,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
             "file_name,label\nimages.tar/x.jpg,a\n",
             "t.csv, line 2: {}/images.tar/x.jpg is not in images.tar",
         ),
-        ("file_name,label\nthere.txt,a\n", "1 file can't be read as an image, there.txt first"),
+        ("file_name,label\nthere.txt,a\n", "1 file is not known as an image: there.txt"),
     ],
 )
 def test_a_row_that_cannot_be_is_refused_with_its_line(
@@ -766,6 +774,10 @@ def test_split_takes_values_of_the_column(tmp_path: Path, data: str) -> None:
         (
             VALUES.replace("two", "three"),
             "no value two for --split test\nexpected one or three\nwithout --split: ",
+        ),
+        (
+            VALUES + "photos/1.jpg,a,three\n",
+            "has three in its column of splits, without a --split\nexpected a split for each",
         ),
     ],
 )
@@ -936,10 +948,10 @@ def test_a_layout_that_one_table_cannot_have_is_refused(tmp_path: Path) -> None:
 
 
 def test_init_names_no_recipe_that_it_did_not_write(tmp_path: Path) -> None:
-    """A table of files that are no images: the hint speaks of a recipe, of none by name."""
+    """A table of files that are no images: the hint names no recipe, and no other content."""
     save(tmp_path / "data" / "0.ppm", picture("0.ppm"))
     save(tmp_path / "data" / "metadata.csv", b"file_name,label\n0.ppm,a\n")
     refused = prep_here("init", "data", cwd=tmp_path)
     assert refused.returncode == 4
-    assert "or write `content` in a recipe" in refused.stderr
+    assert "convert or remove it\n" in refused.stderr
     assert "data.yaml" not in refused.stderr

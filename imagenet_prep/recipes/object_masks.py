@@ -132,7 +132,10 @@ class MaskFiles:
         data = read_plain(below(self._root, name))
         if len(data) != length:
             size = number_of(len(data), "byte")
-            raise ImageError(f"its mask {name} has {size}, and had {length:,} when it was listed")
+            raise ImageError(
+                f"its mask {name} has {size}, and had {length:,} when it was listed",
+                "restore the mask as it was",
+            )
         return data
 
     def pixels(self, outline: Runs) -> NDArray[np.uint8]:

@@ -18,7 +18,7 @@ from imagenet_prep.recipes.recipe_paths import fault_of_path
 from imagenet_prep.recipes.row_objects import RowObject
 from imagenet_prep.recipes.row_source import RowImage
 from imagenet_prep.sources.names import name_of
-from imagenet_prep.text import number_of
+from imagenet_prep.text import listed, number_of
 
 
 class RowMarks(Struct, frozen=True):
@@ -54,8 +54,8 @@ class RowMarks(Struct, frozen=True):
             classes: the names of classes that are numbers, from 0, if the recipe has them.
 
         Raises:
-            InputError: boxes are relative, an image has another size, or classes are texts and
-                numbers.
+            InputError: boxes are relative, an image has another size, classes are texts and
+                numbers, or an image is of a file without boxes.
         """
         objects: list[tuple[RowObject, str]] = []
         for image_of_row in self.images.values():
@@ -66,14 +66,24 @@ class RowMarks(Struct, frozen=True):
         marked: dict[int, Marked] = {}
         for row, name in enumerate(names):
             image = self.images.get(name)
-            if image is None:  # of a file without boxes
-                continue
+            if image is None:
+                raise self._without_boxes(names)
             marked_image = marked[row] = Marked(image.file_name, image.where)
             if image.objects:
                 marked_image.size = size_of(row)
                 _refuse_other_size(image, marked_image.size)
                 _add_objects(image, marked_image, file, class_names, is_numbered=is_numbered)
         return marked
+
+    def _without_boxes(self, names: Sequence[str]) -> InputError:
+        """The error for images of files without boxes, where other files have some."""
+        boxless = [name for name in names if name not in self.images]
+        images_are = number_of(len(boxless), "image is", "images are")
+        return InputError(
+            f"{images_are} in files without boxes: {listed(boxless)}",
+            "expected boxes in all files of the source, or in none",
+            "add boxes to these files, or take the files out of the source",
+        )
 
     def renamed(self, change: Callable[[str], str]) -> RowMarks:
         """The same of images with other names."""

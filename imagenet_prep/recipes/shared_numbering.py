@@ -114,7 +114,7 @@ class SharedNumbering(Struct, frozen=True):
             return classes
         if classes.is_numbered and file.recipe.first_label is None and self.first_label is not None:
             classes = replace(classes, first_label=self.first_label)
-            refuse_below_first(file, classes)
+            refuse_below_first(file, classes, is_shared=True)
         base = self._find_base(classes, file.recipe.first_label)
         if base is not None and file.recipe.classes is None and not classes.is_numbered:
             classes = _renumbered(classes, base)
