@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import PrepError
 from imagenet_prep.recipes.changed_settings import first_difference
 from imagenet_prep.recipes.loading import load
+from imagenet_prep.recipes.recipe_paths import fault_of_path
 from imagenet_prep.recipes.shared_numbering import _hint_on_boxes
 from imagenet_prep.recipes.table_rows import LabelsFault, read_rows
 from imagenet_prep.recipes.typed_values import typed
@@ -131,6 +133,12 @@ def test_a_fault_of_a_value_shows_it(name: str) -> None:
     with pytest.raises(LabelsFault) as caught:
         fail()
     assert words in caught.value.reason
+
+
+def test_a_pipe_is_called_so(tmp_path: Path) -> None:
+    """A pipe is a file to many readers."""
+    os.mkfifo(tmp_path / "a.tar")
+    assert fault_of_path(tmp_path / "a.tar", "file") == "is a pipe"
 
 
 def test_a_changed_setting_is_the_part_that_differs() -> None:
