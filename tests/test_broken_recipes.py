@@ -448,6 +448,11 @@ INPUTS = {
         "more.txt: 1 path matches no single file of the source",
         "2.npy (line 3)",
     ),
+    "labels of other files": (
+        FILES + "labels: {file: others.txt, unlabelled: skip}\n",
+        "others.txt: no path matches a file of the source: q/5.npy (line 1)",
+        "expected paths such as arrays/0.npy",
+    ),
     "two lines of one file": (
         FILES + "labels: same.txt\n",
         "same.txt: 1 path means the same file as a later one: arrays/0.npy (line 1)",
@@ -687,6 +692,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         save(tmp_path / "arrays" / f"{number}.npy", array(3))
     same = "arrays/0.npy:0\n./arrays/0.npy:1\narrays/1.npy:1\n"
     save(tmp_path / "same.txt", same.encode())
+    save(tmp_path / "others.txt", b"q/5.npy:0\n")
     save(tmp_path / "nosplit.csv", b"path,label\n0.npy,a\n1.npy,b\n")
     save(tmp_path / "nofile.json", b'{"cat": []}')
     for name in ("linked", "nowhere/rose", "odd/rose"):
