@@ -774,7 +774,7 @@ FOLDERS: dict[str, Made] = {
         train={"1.JPG": 3, "2.JPG": 4},
     ),
     "two images of a key": refused(
-        one_tar("1.jpg", "1.JPG", **{"1.cls": b"3"}), "two members of 0/1 end in .jpg"
+        one_tar("1.jpg", "1.JPG", **{"1.cls": b"3"}), "0/1.JPG and 0/1.jpg have the same ending"
     ),
     "dots in keys": refused(
         one_tar("a.b.jpg", **{"a.b.cls": b"3"}), "has no image for 0/a", "ends at the first dot"

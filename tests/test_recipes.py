@@ -112,7 +112,7 @@ def test_the_root_is_raw_then_datapath_then_the_recipes_folder(
     [
         ("gone", "is not there"),
         ("file", "is not a folder"),
-        ("pipe", "is not a folder"),
+        ("pipe", "is a pipe"),
         ("link", "is a broken link"),
     ],
 )

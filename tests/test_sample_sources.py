@@ -235,7 +235,7 @@ def test_damaged_arrays_are_named(tmp_path: Path, files: dict[str, bytes]) -> No
     [
         ("tfrecord: f", FLIPPED, "record 0, can't be read"),
         ("tfrecord: f", b"\x1f\x8b" + bytes(40), "f is compressed with gzip"),
-        ("tfrecord: {'a/b': f}", framed("1.jpg"), "no name of a split"),
+        ("tfrecord: {'a/b': f}", framed("1.jpg"), "can't be the name of a split"),
         ("tfrecord: f, label: other", framed("1.jpg"), "has no column other"),
         ("folders: f, label: other", b"", "folders has no use for it"),
         ("parquet: f", b"PAR1" + bytes(20), "can't be read as a parquet file"),
