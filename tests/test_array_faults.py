@@ -7,17 +7,23 @@ import io
 import json
 import pickle
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from made_tars import in_memory
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.images.arrays import ArrayError, parse_array
+from imagenet_prep.model import Item
+from imagenet_prep.recipes.columns import Mapped
+from imagenet_prep.recipes.mapped_records import MappedRecorder
 from imagenet_prep.sources.array_files import open_arrays
 from imagenet_prep.sources.lmdb_pages import iter_lmdb
 from imagenet_prep.sources.mds_shards import iter_mds
+from imagenet_prep.tfrecord.example import Kind
 
 INTACT = "get an intact copy of it"
 
@@ -53,6 +59,7 @@ def columns(encoding: str) -> dict[str, Any]:
 
 PIXELS = b"label,pixel0,pixel1\n"
 OF_PYTHON = {"x": Path("x")}
+LATER = in_memory(lambda file: np.lib.format.write_array(file, np.arange(2), (3, 0)))
 NONE_OF_THEM = "it is none of the formats of arrays"
 FAULTS = {
     # name, content, reason, whether another copy may help
@@ -66,6 +73,7 @@ FAULTS = {
         True,
     ),
     "two saved in one": ("a.npy", npy(np.ones(2)) * 2, "other bytes follow the array", True),
+    "a later version": ("a.npy", LATER, "its .npy version is 3.0", False),
     "cut": ("a.npy", npy(np.ones(9))[:-8], "the .npy is cut or damaged", True),
     "a text as npy": ("a.npy", b"1 2 3\n", "it does not start as an .npy does", True),
     "empty": ("a.npy", b"", "it is empty", True),
@@ -170,3 +178,63 @@ def test_arrays_that_are_saved_as_advised_are_read(
         exec(call, names)
     assert open_arrays(tmp_path / "data.npy")["data"].shape == (2, 3, 3)
     assert set(open_arrays(tmp_path / "data.npz")) == {"x", "y"}
+
+
+# arrays that are an example each --------------------------------------------------------------------
+
+
+def array_recorder(*columns: str, kind: Kind = "bytes", **options: Any) -> Callable[[bytes], Any]:
+    """What makes a record of these columns of an array."""
+    mapped = tuple(Mapped(column, column, kind, many=True) for column in columns)
+    recorder = MappedRecorder(mapped, "array", **options)
+    return lambda data: recorder.record(Item("a.npy", 1, "a", "a", (), {}), data)
+
+
+GOOD = npy(np.arange(12.0))
+EMPTY = in_memory(np.savez)
+TWO = in_memory(lambda file: np.savez(file, x=np.arange(3), y=np.arange(4)))
+BOUNDS = (0.0, 1.0)
+SOUND: dict[str, tuple[Callable[[bytes], Any], bytes, str]] = {
+    "no array": (parse_array, EMPTY, "save it again with an array"),
+    "two arrays": (parse_array, TWO, "choose one in the recipe, such as array: x"),
+    "no such array": (lambda data: parse_array(data, "z"), TWO, "correct `array` in the recipe"),
+    "an npy": (lambda data: parse_array(data, "z"), GOOD, "take `array` out of the recipe"),
+    "two in one": (parse_array, GOOD + GOOD, "save one array per file"),
+    "another format": (parse_array, b"1 2 3", "or save it again with NumPy"),
+    "a later version": (parse_array, LATER, "save it again with numpy.save"),
+    "texts": (parse_array, npy(np.array(["a"])), "save its values with a type such as uint8"),
+    "NaN": (
+        array_recorder("values", kind="float", bounds=BOUNDS),
+        npy(np.array([np.nan])),
+        "take min_val and max_val out of the recipe",
+    ),
+    "beyond 32 bits": (
+        array_recorder("values", kind="float"),
+        npy(np.array([1e300])),
+        "write `raw` for `values`",
+    ),
+    "floats for whole numbers": (
+        array_recorder("values", kind="int64"),
+        npy(np.array([0.5])),
+        "write type: float there",
+    ),
+    "beyond 63 bits": (
+        array_recorder("values", kind="int64"),
+        npy(np.array([1 << 63], "u8")),
+        "write type: float for values",
+    ),
+    "four dimensions": (
+        array_recorder("height", kind="int64"),
+        npy(np.zeros((1, 1, 1, 1))),
+        "write `shape` for height, width and depth",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_the_advice_for_a_sound_array_is_not_another_copy_alone(name: str) -> None:
+    """Another copy of it would be refused, too."""
+    read, data, remedy = SOUND[name]
+    with pytest.raises(ArrayError) as caught:
+        read(data)
+    assert remedy in caught.value.remedy

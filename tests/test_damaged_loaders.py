@@ -199,7 +199,9 @@ def test_the_loader_raises(torch: Any, of_headers: Path, workers: int) -> None:
         batches_of(loader(of_headers, shuffle=False, num_workers=workers))
     text = str(caught.value)
     first = next(number for number in order_of(of_headers) if number in HOLLOW)
-    assert re.search(r"train-0000\d-of-00006: record \d+ at byte \d+: its image is damaged", text)
+    assert re.search(
+        r"train-0000\d-of-00006: record \d+ at byte \d+: its image can't be decoded", text
+    )
     assert f"{first:04d}.jpg: the " in text
     assert re.search(
         r"imagenet-prep verify \S+ --depth decode", text

@@ -665,7 +665,7 @@ def test_masks_of_classes_have_the_stored_values(
         ({}, "has no mask.*image/segmentation/class/encoded"),
         (
             {"segmentation/class/encoded": class_mask("RGB")},
-            "a mask of colours, 3 channels.*expected a number per pixel",
+            "a mask of 3 channels.*expected one number per pixel",
         ),
         ({"segmentation/class/encoded": class_mask("L", (41, 20))}, "a mask of 41 x 20 pixels"),
         ({"segmentation/class/encoded": class_mask("L")[:-20]}, "its mask is damaged"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import faulthandler
 import os
 import pickle
@@ -24,7 +25,7 @@ from imagenet_prep import errors
 from imagenet_prep.engines import make_engine
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.engines.threads import ThreadEngine
-from imagenet_prep.engines.worker_faults import TRIES
+from imagenet_prep.engines.worker_faults import TRIES, no_worker
 from imagenet_prep.errors import DataProblemsError, InputError, PrepError, UsageError, WorkerError
 from imagenet_prep.model import Done, Engine, Failed
 
@@ -176,7 +177,8 @@ def _dying(folder: Path, deaths: int, how: int) -> Callable[[int], int]:
 @pytest.mark.parametrize(
     ("how", "cause", "hint", "workers"),
     [
-        (signal.SIGKILL, "out of memory", "try fewer --workers", 2),
+        (signal.SIGKILL, "out of memory", "free some memory, or try fewer --workers", 2),
+        (signal.SIGTERM, "SIGTERM", "run the same command again", 1),
         (signal.SIGBUS, "cut short", "check the input and its disk", 1),
         (signal.SIGSEGV, "SIGSEGV: a library may have crashed", "run the same command again", 1),
     ],
@@ -192,6 +194,7 @@ def test_a_task_that_kills_three_workers_has_failed(
     assert isinstance(failed, Failed)
     assert isinstance(failed.error, DataProblemsError)
     assert cause in failed.error.detail
+    assert ("library" in failed.error.detail) == (how == signal.SIGSEGV)
     assert failed.error.hint.startswith(hint)
     assert len(list(tmp_path.glob("death-*"))) == TRIES == 3
     assert all(isinstance(outcome, Done) for outcome in outcomes.values())
@@ -334,6 +337,13 @@ def test_a_limit_of_processes_is_an_error_in_three_lines() -> None:
             "and run the same command again"
         ),
     ]
+
+
+def test_a_limit_of_open_files_is_no_limit_of_processes() -> None:
+    """Each reason of the system has its own remedy."""
+    error = no_worker(OSError(errno.EMFILE, "Too many open files"))
+    assert "ulimit -n" in error.hint
+    assert error.detail == "the system says: Too many open files"
 
 
 # an end before the end ----------------------------------------------------------------------------

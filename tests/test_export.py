@@ -529,14 +529,21 @@ def test_an_export_of_another_set_is_refused(
     assert files_below(tmp_path / "out") == before
 
 
-def test_a_set_that_is_not_whole_is_refused(tmp_path: Path, layout: Layout) -> None:
+def test_a_set_that_is_not_whole_is_refused(
+    tmp_path: Path, layout: Layout, made_tiny: MadeSet
+) -> None:
     """A shard is missing, or all of them: nothing is begun."""
     layout.shard_path(SHARD).unlink()
     with pytest.raises(InputError, match=f"{SHARD} is missing"):
         export(layout, "webdataset", tmp_path / "out", ENGINE)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="no shards in"):
+    with pytest.raises(InputError, match="no shards in") as refused:
         export(Layout(tmp_path / "empty"), "webdataset", tmp_path / "out", ENGINE)
+    assert refused.value.hint.startswith(f"imagenet-prep download {tmp_path / 'empty'}")
+    shutil.copytree(made_tiny.archives["train"].parent, tmp_path / "archives" / "raw-data")
+    with pytest.raises(InputError, match="no shards in") as refused:
+        export(Layout(tmp_path / "archives"), "webdataset", tmp_path / "out", ENGINE)
+    assert refused.value.hint.startswith(f"imagenet-prep convert {tmp_path / 'archives'}")
     assert not (tmp_path / "out").exists()
 
 

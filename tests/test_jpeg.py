@@ -156,11 +156,13 @@ def test_rare_sampling_factors_are_no_damage(tf: Any, factors: tuple[int, ...]) 
         pytest.param(b"", "empty", id="empty"),
         pytest.param(b"\xff\xd8", "the JPEG ends after 2 bytes", id="two-bytes"),
         pytest.param(_save(NOISE, "PPM"), "not a JPEG: it starts with 50 36 0a", id="ppm"),
-        pytest.param(_save(NOISE, "GIF")[:200], "GIF header is damaged or cut off", id="gif"),
+        pytest.param(
+            _save(NOISE, "GIF")[:200], "its GIF header can't be read: it may be", id="gif"
+        ),
         pytest.param(_save(NOISE, "BMP")[:200], "does not decode", id="bmp"),
         pytest.param(_save(NOISE, "TIFF")[:200], "TIFF", id="tiff"),
         pytest.param(_save(NOISE, "WEBP")[:200], "does not decode", id="webp"),
-        pytest.param(_save(NOISE, "AVIF")[:200], "AVIF header is damaged or cut off", id="avif"),
+        pytest.param(_save(NOISE, "AVIF")[:200], "AVIF header can't be read", id="avif"),
         pytest.param(b"\0\0\0\x18ftypheic" + bytes(40), "HEIC can't be read", id="heic"),
         pytest.param(
             _save(NOISE, "TIFF", save_all=True, append_images=[Image.new("RGB", (4, 4))]),
@@ -180,7 +182,9 @@ def test_rare_sampling_factors_are_no_damage(tf: Any, factors: tuple[int, ...]) 
         pytest.param(PLAIN[:-2] + bytes(2), "cut short or damaged", id="zeros-at-the-end"),
         pytest.param(PLAIN[:3], "the JPEG ends after 3 bytes", id="three-bytes"),
         pytest.param(
-            _save(NOISE, "GIF")[:9], "its GIF header is damaged or cut off", id="gif-head"
+            _save(NOISE, "GIF")[:9],
+            "it may be damaged, cut off or of an unusual kind",
+            id="gif-head",
         ),
         pytest.param(
             _save(Image.new("1", (70_000, 1)), "PNG"), "it has 70000 x 1 pixels", id="wide"

@@ -71,7 +71,11 @@ BAD = [
     ("a.tar", b"Too many requests.\r\n" * 60, "text"),
     *((f"a{ending}", NOISE[:1024], "") for ending in ENDINGS[:-1]),
     ("a.tar", GOOD["a.tar.gz"], "1f 8b 08"),
-    ("a.tar", TAR[:-1], "whose size is a multiple of 512 bytes, got 163,839 bytes"),
+    (
+        "a.tar",
+        TAR[:-1],
+        "whose size is a multiple of 512 bytes and at least 1,024, got 163,839 bytes",
+    ),
     ("a.tar", TAR[1024:], "a tar archive"),
     ("a.gz", TAR, "gzip data"),
     ("a.gz", b"\x1f\x8b\x07\x00" + NOISE, "gzip data"),

@@ -66,6 +66,7 @@ def test_a_strange_text_of_runs_is_an_error_at_most(text: str) -> None:
     ("fill", "words"),
     [
         (lambda: mask_pixels.fill_polygons([[1, 1, 5, 5]], SIZE), "a polygon of 4 numbers"),
+        (lambda: mask_pixels.check_polygon([1], SIZE), "a polygon of 1 number:"),
         (
             lambda: mask_pixels.fill_polygons([[1, 1, 5, 5, 9, 1, 3]], SIZE),
             "a polygon of 7 numbers",
@@ -105,6 +106,12 @@ def test_an_outline_that_cant_be_filled_is_refused(fill: Callable[[], object], w
     with pytest.raises(ImageError) as caught:
         fill()
     assert words in str(caught.value)
+
+
+def test_a_point_in_shares_of_a_side_is_of_no_image_of_one_pixel() -> None:
+    """The size (1, 1) says that points are shares, not how large the image is."""
+    with pytest.raises(ImageError, match=r"a polygon has the y 9: expected -1 to 2$"):
+        mask_pixels.check_polygon([0, 9, 0, 0, 1, 1], mask_pixels.RELATIVE)
 
 
 @given(

@@ -533,7 +533,10 @@ def test_no_secret_is_in_what_is_sent(
 # without a cluster --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("address", ["ray://127.0.0.1:10001", "127.0.0.1", "nowhere:port"])
+@pytest.mark.parametrize(
+    "address",
+    ["ray://127.0.0.1:10001", "127.0.0.1", "nowhere:port", "http://10.0.0.1:8265", "here:²"],
+)
 def test_an_address_that_is_none_is_refused(address: str, tmp_path: Path) -> None:
     """Before anything is tried."""
     with pytest.raises(UsageError, match="address of"):
@@ -542,7 +545,7 @@ def test_an_address_that_is_none_is_refused(address: str, tmp_path: Path) -> Non
 
 def test_where_nobody_listens_an_error_says_so(tmp_path: Path) -> None:
     """At once: Ray itself would try for ever."""
-    with bounded(20), pytest.raises(NetworkError, match=r"no Ray cluster at 127\.0\.0\.1:1"):
+    with bounded(20), pytest.raises(NetworkError, match=r"join the Ray cluster at 127\.0\.0\.1:1"):
         list(RayEngine(address="127.0.0.1:1").map(Work(tmp_path), [1]))
 
 
@@ -599,8 +602,12 @@ def test_a_folder_that_is_not_shared_is_called_what_it_is(
     ("address", "what", "hint"),
     [
         (None, "no Ray cluster can be started on this machine", "--engine processes"),
-        ("auto", "no Ray cluster on this machine", "RAY_ADDRESS"),
-        ("10.0.0.1:6379", "no Ray cluster at 10.0.0.1:6379", "RAY_ADDRESS"),
+        ("auto", "this process can't join the Ray cluster of this machine (auto)", "RAY_ADDRESS"),
+        (
+            "10.0.0.1:6379",
+            "this process can't join the Ray cluster at 10.0.0.1:6379",
+            "RAY_ADDRESS",
+        ),
     ],
 )
 def test_a_cluster_that_cannot_be_had_is_named_by_its_place(

@@ -247,7 +247,7 @@ def test_a_machine_without_its_folders_is_named(cluster: Started, made: Made) ->
     assert "it lacks " in reasons["noraw"]
     assert "it has no folder " in reasons["nooutput"]
     assert "it can't write to " in reasons["readonly"]
-    assert re.search(r"\.JPEG has other bytes here than in the copy", reasons["changed"])
+    assert re.search(r"\.JPEG has other bytes than when", reasons["changed"])
     assert did(said) == {"head": SHARDS}
     assert digests(output) == made.digests
 
@@ -270,14 +270,18 @@ def test_a_machine_that_cant_reach_the_store_is_named(
 
 
 REFUSED = {
-    "no token": ({"HOME": "/nowhere"}, 6, "requires a token"),
-    "another token": ({"RAY_AUTH_TOKEN": "ab" * 32}, 6, "requires a token"),
+    "no token": ({"HOME": "/nowhere"}, 6, "the authentication with the Ray cluster"),
+    "another token": ({"RAY_AUTH_TOKEN": "ab" * 32}, 6, "the authentication with the Ray cluster"),
     "authentication without a token": (
         {"HOME": "/nowhere", "RAY_AUTH_MODE": "token"},
         6,
-        "requires a token",
+        "the authentication with the Ray cluster",
     ),
-    "another address": ({"RAY_ADDRESS": "127.0.0.1:1"}, 5, "no Ray cluster at 127.0.0.1:1"),
+    "another address": (
+        {"RAY_ADDRESS": "127.0.0.1:1"},
+        5,
+        "can't join the Ray cluster at 127.0.0.1:1",
+    ),
 }
 
 
@@ -367,7 +371,11 @@ def test_without_a_free_cpu_it_says_so_and_goes_on(alone: Started, made: Made) -
 @pytest.mark.parametrize(
     ("variables", "program", "reason"),
     [
-        ({"HOME": "/nowhere", "RAY_AUTH_MODE": "token"}, PROGRAM, "requires a token"),
+        (
+            {"HOME": "/nowhere", "RAY_AUTH_MODE": "token"},
+            PROGRAM,
+            "the authentication with the Ray cluster",
+        ),
         ({}, python(OTHER_VERSION), "has another version of Ray or Python"),
     ],
 )

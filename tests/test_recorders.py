@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from pathlib import Path
 from typing import Any
@@ -135,7 +136,7 @@ def test_what_a_record_must_have_and_an_item_has_not() -> None:
     unlabelled = Item("a.jpg", 0, "", "", ())
     for column in ("label", "class", "text"):
         features = (Mapped("height", "height", "int64"), Mapped("it", column, "bytes"))
-        with pytest.raises(ImageError, match=f"it has no {column}"):
+        with pytest.raises(ImageError, match=f"it has no value for {column}"):
             MappedRecorder(features, "image", numbers=(1,)).record(unlabelled, data)
         optional = (features[0], Mapped("it", column, "bytes", optional=True))
         record = MappedRecorder(optional, "image", numbers=(1,)).record(unlabelled, data)
@@ -237,20 +238,32 @@ def _with_a_large_tile(samples: np.ndarray[Any, Any]) -> bytes:
     return data
 
 
+def _of_sample_format(number: int) -> bytes:
+    """A sound TIFF of 16-bit samples in a format: 2 signed integers, 3 floats."""
+    picture = Image.fromarray(np.ones((4, 4), np.uint16))
+    data = in_memory(lambda file: picture.save(file, "TIFF", tiffinfo={60_000: number}))
+    return data.replace(struct.pack("<HH", 60_000, 3), struct.pack("<HH", 0x0153, 3))
+
+
 def test_images_whose_samples_can_t_be_had_are_refused() -> None:
     """Several pages, floats, other formats and cuts are errors of the image."""
     samples = RNG.integers(0, 256, (5, 6, 3), dtype=np.uint8)
+    png_without_end = image(samples, "PNG")[:-1] + b"x"
     for data, reason in (
         (tiff(samples, "<", pages=2), "several pages"),
         (image(np.zeros((4, 4), dtype=np.float32), "TIFF"), "32-bit floats"),
         (image(samples, "GIF"), "GIF can't be read as numbers"),
-        (image(samples, "PNG")[:-1] + b"x", "cut short or damaged"),
+        (png_without_end, "cut short or damaged"),
         (_with_a_large_tile(samples), "its tile claims 65536 x 65536 pixels"),
+        (_of_sample_format(2), "its samples are signed integers of 16 bits: expected unsigned"),
+        (_of_sample_format(3), "TIFF header can't be read: it may be .* of an unusual kind"),
         (tiff(samples, "<")[:60], "TIFF"),
         (b"", "empty"),
     ):
-        with pytest.raises(ImageError, match=reason):
+        with pytest.raises(ImageError, match=reason) as refused:
             rasters.decode_raster(data)
+        may_be_sound = data not in (b"", png_without_end)
+        assert bool(refused.value.remedy) == may_be_sound, "a sound copy would be refused again"
 
 
 # arrays -------------------------------------------------------------------------------------------
@@ -297,7 +310,7 @@ def test_an_npz_has_one_array_or_a_named_one() -> None:
     """One array is taken, of several the one that is named; otherwise the error lists them."""
     two = in_memory(lambda file: np.savez_compressed(file, x=np.arange(3), y=np.arange(4)))
     assert parse_array(two, "y").tolist() == [0, 1, 2, 3]
-    with pytest.raises(ArrayError, match=r"2 arrays \(x, y\)"):
+    with pytest.raises(ArrayError, match=r"2 arrays \(x, y\): expected one"):
         parse_array(two)
     with pytest.raises(ArrayError, match="no array 'z', only x, y"):
         parse_array(two, "z")
@@ -319,7 +332,7 @@ BROKEN = {
     "complex": (saved(np.array([1j])), "complex"),
     "text array": (saved(np.array(["a"])), "<U1"),
     "dates": (saved(np.array(["2020"], dtype="M8[Y]")), "datetime"),
-    "zip": (b"PK\x03\x04garbage", "damaged"),
+    "zip": (b"PK\x03\x04garbage", "the .npz can't be read: "),
     "no array": (in_memory(np.savez), "the .npz holds no array"),
     "a long header": (
         saved(np.zeros(2, [(f"column_{number}", "f4") for number in range(600)])),
@@ -351,6 +364,25 @@ def test_numbers_that_no_record_can_hold_are_refused() -> None:
     assert parsed(recorded(recorder, saved(np.array([np.inf]))))["values"] == [np.inf]
     with pytest.raises(ArrayError, match="1 dimension:"):
         MappedRecorder(every(PLANE), "array").record(item(), saved(np.arange(3)))
+
+
+@pytest.mark.parametrize(
+    ("data", "key", "remedy"),
+    [
+        (saved(np.array([{}], dtype=object), allow_pickle=True), None, "save its values with a t"),
+        (GOOD + GOOD, None, "save one array per file, or get a sound copy"),
+        (GOOD, "x", "save it as .npz, or take `array` out of the recipe"),
+        (in_memory(lambda file: np.savez(file, x=1, y=2)), None, "in the recipe, such as array: x"),
+        (GOOD[:-1], None, "^$"),
+    ],
+)
+def test_a_sound_array_that_no_record_can_hold_has_a_remedy(
+    data: bytes, key: str | None, remedy: str
+) -> None:
+    """Another copy of a sound file would be refused, too."""
+    with pytest.raises(ArrayError) as refused:
+        parse_array(data, key)
+    assert re.search(remedy, refused.value.remedy)
 
 
 # whole recipes ------------------------------------------------------------------------------------
@@ -426,5 +458,5 @@ def test_floats_where_the_recipe_says_int64_name_the_feature() -> None:
         recorder.record(
             Item("a.npy", 0, "", "", ()), in_memory(lambda file: np.save(file, np.ones(3)))
         )
-    reason = "it holds float64, and the recipe says type: int64 for v: write type: float there"
-    assert str(caught.value) == reason
+    assert str(caught.value) == "its values are float64, and the recipe says type: int64 for v"
+    assert caught.value.remedy == "write type: float there"

@@ -17,7 +17,9 @@ from made_tars import pack
 
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError, UsageError
+from imagenet_prep.escaping import command
 from imagenet_prep.hints import lines_of
+from imagenet_prep.init.init_options import InitOptions
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.mapped_records import MappedRecorder
 from imagenet_prep.sources.array_files import open_arrays
@@ -389,15 +391,22 @@ def test_init_refuses_sets_without_samples_or_labels_in_all_files(tmp_path: Path
         with pytest.raises(InputError, match=r"no image in"):
             init(tmp_path / str(number), tmp_path / "r.yaml", ENGINE)
     write(tmp_path / "two", **{"train.parquet": parquet("1.jpg"), "val.parquet": UNLABELLED})
-    with pytest.raises(InputError, match=r"val\.parquet has no column called label, class"):
+    with pytest.raises(InputError, match=r"val\.parquet has no column called label, c") as caught:
         init(tmp_path / "two", tmp_path / "r.yaml", ENGINE)
+    (choice,) = caught.value.choices
+    settings = (("label", "label"), ("output", tmp_path / "r.yaml"))
+    assert choice == f"  1 of 2 images, 1 class: {command('init', tmp_path / 'two', settings)}"
+    init(tmp_path / "two", tmp_path / "r.yaml", ENGINE, options=InitOptions(label="label"))
 
 
 def test_a_test_split_without_labels_has_records_without_one(tmp_path: Path) -> None:
     """Hugging Face's and Kaggle's tests: the others keep their numbers."""
     write(tmp_path / "two", **{"train.parquet": parquet("1.jpg"), "test.parquet": UNLABELLED})
     summary = init(tmp_path / "two", tmp_path / "r.yaml", ENGINE)
-    assert any("test has no label: 1 record without a label" in line for line in summary.passed)
+    assert any(
+        "test has no label: it is -1, which is no class, in 1 record" in line
+        for line in summary.passed
+    )
     made = load(tmp_path / "r.yaml", None, ENGINE)
     assert [label for label in made.classes.numbers if label < 0] == []
 

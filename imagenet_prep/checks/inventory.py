@@ -12,17 +12,15 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from imagenet_prep.checks.absent_shards import no_shards, verify_command
 from imagenet_prep.checks.checked_dataset import CheckedDataset
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command
-from imagenet_prep.hints import Hint
-from imagenet_prep.model import ShardInfo, State
+from imagenet_prep.model import ShardInfo
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.files import scan
-from imagenet_prep.storage.layout import RAW_NAME, Layout, parse_shard_name, shard_name, split_of
-from imagenet_prep.text import listed
+from imagenet_prep.storage.layout import parse_shard_name, shard_name, split_of
 
 _MOST_MISSING = 99_999
 """Missing shards with a finding of their own each, if only names tell the number of shards."""
@@ -97,7 +95,7 @@ def take_inventory(state: SetState, dataset: CheckedDataset) -> Inventory:
         shards = _recorded_shards(dataset.splits, manifest)
         return replace(inventory, shards=shards, manifest=manifest, infos=manifest.shards)
     if not any(map(parse_shard_name, sizes)):
-        raise _no_shards(state.records, dataset)
+        raise no_shards(state.records, dataset, verify_command)
     if state.plan is not None:
         planned_images = {split: totals.images for split, totals in state.plan.totals.items()}
         planned_splits = dict.fromkeys((*dataset.splits, *state.plan.totals))
@@ -117,34 +115,6 @@ def _recorded_shards(splits: Iterable[str], manifest: Manifest) -> dict[str, lis
             count = manifest.totals[split].shards
             shards[split] = [shard_name(split, number, count) for number in range(count)]
     return shards
-
-
-def _no_shards(records: SetRecords, dataset: CheckedDataset) -> InputError:
-    """The error for a folder without shards; it names the sets below, or the command to run."""
-    layout = records.layout
-    folders = layout.sets_below()
-    if folders:
-        return InputError(
-            f"no shards in {layout.output_dir} itself",
-            f"found the sets of recipes in {listed(map(str, folders))}",
-            command("verify", folders[0]),
-        )
-    above = layout.output_dir.parent
-    if layout.output_dir.name == RAW_NAME and Layout(above).find_shards():
-        return InputError(
-            f"no shards in {layout.output_dir} itself",
-            "found shards in the folder above it",
-            command("verify", above),
-        )
-    whose = f" of {dataset.name}" if layout.set_name else ""
-    example_split = (*dataset.splits, "train")[0]
-    converted: State = "not started" if records.plan is None else "partly"
-    following = dataset.following(records, {"convert": converted, "annotate": "done"})
-    return InputError(
-        f"no shards in {layout.output_dir}{whose}",
-        f"expected files such as {example_split}-00000-of-01024",
-        Hint(following, "    (or name the folder that holds them)"),
-    )
 
 
 def _list_files(records: SetRecords, splits: Collection[str]) -> dict[str, int]:
@@ -190,7 +160,7 @@ def _set_of(split: str, names: Iterable[str]) -> Iterator[str]:
         raise InputError(
             f"only {existing[count]:,} of {count:,} {split} shards exist",
             f"by their names, such as {examples[count]}",
-            "name the folder that holds them all",
+            "name the folder that holds them all, or move these files away if they are no shards",
         )
     for number in range(count):
         yield shard_name(split, number, count)

@@ -33,6 +33,9 @@ from imagenet_prep.storage.refusals import AGAIN
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
+_CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
+"""The signals of a process that did something invalid itself."""
+
 _OVER = b""
 """The message that a function has no more tasks; another function follows."""
 
@@ -148,7 +151,7 @@ class _Pool(Generic[T, R]):
         exit_code = worker.process.exitcode
         worker.process.close()
         if exit_code == _NO_THREAD:
-            raise no_worker("can't start new thread")
+            raise no_worker(RuntimeError("can't start new thread"))
         if worker.tries < TRIES:
             self._give(self._start(), worker.task, worker.tries + 1)  # type: ignore[arg-type]
             return None
@@ -158,15 +161,17 @@ class _Pool(Generic[T, R]):
 def _died(exit_code: int | None) -> PrepError:
     """The error of a task whose workers ended with this status, negative for a signal."""
     if exit_code == -signal.SIGBUS:
-        cause = "SIGBUS: an input was cut short while it was read, or its disk has a read error"
+        cause = "SIGBUS: an input may have been cut short while it was read, or its disk may fail"
         return died(cause, f"check the input and its disk {AGAIN}")
     if exit_code == -signal.SIGKILL:
         cause = "SIGKILL: the system may be out of memory"
-        return died(cause, f"try {FEWER_WORKERS}")
+        return died(cause, f"free some memory, or try {FEWER_WORKERS}, {AGAIN}")
     cause = f"exit status {exit_code}"
     if exit_code is not None and exit_code < 0:
         with contextlib.suppress(ValueError):  # a signal without a name
-            cause = f"{signal.Signals(-exit_code).name}: a library may have crashed"
+            cause = signal.Signals(-exit_code).name
+    if -(exit_code or 0) in _CRASHES:
+        cause += ": a library may have crashed"
     return died(cause, "run the same command again; if that fails too, report it")
 
 
@@ -193,7 +198,7 @@ def _start(function: Callable[[Any], Any] | None, *, can_fork: bool) -> _Worker[
         process.start()
     except OSError as error:  # a limit of processes, or of memory
         ours.close()
-        raise no_worker(error.strerror or str(error)) from error
+        raise no_worker(error) from error
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         theirs.close()

@@ -87,7 +87,10 @@ class RayEngine:
             with _unchanged_handlers():
                 self._join()
         except ImportError as error:
-            raise UsageError("Ray is not installed", str(error), install_extra("ray")) from error
+            problem = "Ray can't be imported"
+            if getattr(error, "name", "") == "ray":
+                problem = "Ray is not installed"
+            raise UsageError(problem, str(error), install_extra("ray")) from error
         except Exception as error:  # Ray documents none of those that it raises
             raise _no_cluster(self._address, error) from error
         self._is_connected = True
@@ -117,7 +120,7 @@ def _refuse_address(address: str | None) -> None:
     """
     if address is None or address == "auto":
         return
-    if "://" in address:
+    if address.startswith("ray://"):
         raise UsageError(
             f"an address of Ray's client ({address})",
             (
@@ -127,13 +130,13 @@ def _refuse_address(address: str | None) -> None:
             "run the command on a machine of the cluster",
         )
     host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
+    if not host or "://" in address or not port.isdecimal():
         raise UsageError(
             f"{address} is not an address of a Ray cluster", "expected HOST:PORT, or auto"
         )
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER).close()
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, UnicodeError) as error:  # UnicodeError: no name of a host
         raise _no_cluster(address, error) from error
 
 
@@ -208,7 +211,7 @@ def _no_cluster(address: str | None, error: Exception) -> PrepError:
         cluster = f"the Ray cluster at {address}"
     if name == "AuthenticationError":
         return AccessError(
-            f"{cluster} requires a token (authentication)",
+            f"the authentication with {cluster} failed",
             line_of(error).partition(". ")[0],
             (
                 "on this machine, put the head's token (ray get-auth-token) into ~/.ray/auth_token "
@@ -221,9 +224,8 @@ def _no_cluster(address: str | None, error: Exception) -> PrepError:
             line_of(error),
             "install the same versions on every machine",
         )
-    where = "on this machine" if address == "auto" else f"at {address}"
     return NetworkError(
-        f"no Ray cluster {where}",
+        f"this process can't join {cluster}",
         line_of(error) or name,
         "check that it runs (ray status), and that its address is right (RAY_ADDRESS)",
     )

@@ -65,9 +65,9 @@ def await_head() -> None:
 
 def _lost_head(address: str, error: OSError) -> NetworkError:
     return NetworkError(
-        f"the head of the Ray cluster at {address} is lost",
+        f"the head of the Ray cluster at {address} does not answer",
         line_of(error),
-        "start the cluster, then run the same command again: finished work is kept",
+        "if it is gone, start the cluster; then run the same command again: finished work is kept",
     )
 
 

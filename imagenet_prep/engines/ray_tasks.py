@@ -285,8 +285,9 @@ def _failure(error: Exception) -> PrepError:
         (exceptions.WorkerCrashedError, exceptions.OutOfMemoryError, exceptions.NodeDiedError),
     ):
         hint = f"see what ended it (ray status), {AGAIN}"
-        if isinstance(error, exceptions.OutOfMemoryError):
-            hint = f"try {FEWER_WORKERS}"
+        if isinstance(error, exceptions.OutOfMemoryError):  # the cluster decides how often it tries
+            hint = f"try {FEWER_WORKERS}, {AGAIN}"
+            return died(line_of(error), hint, "each time")
         return died(line_of(error), hint)
     cause = error.cause if isinstance(error, exceptions.RayTaskError) else None
     return fault(cause if isinstance(cause, Exception) else error)

@@ -47,7 +47,7 @@ class ThreadEngine(Struct):
                 try:
                     pool.submit(attempt, task)
                 except RuntimeError as error:  # a new thread can't be started
-                    raise no_worker(str(error)) from error
+                    raise no_worker(error) from error
                 running += 1
             for _ in range(running):
                 yield outcomes.get()

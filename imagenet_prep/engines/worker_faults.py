@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from imagenet_prep.errors import DataProblemsError, PrepError, WorkerError
 from imagenet_prep.escaping import traced
-from imagenet_prep.storage.refusals import AGAIN, as_error
+from imagenet_prep.storage.refusals import AGAIN, LIMITS, as_error
 
 TRIES = 3
 """How often a task may lose its worker before it counts as failed."""
@@ -27,15 +27,16 @@ def fault(error: Exception) -> PrepError:
     return WorkerError(f"a bug in a worker: {error!r}", traced(error))
 
 
-def no_worker(reason: str) -> PrepError:
+def no_worker(error: Exception) -> PrepError:
     """The error for a system that can't start another process or thread."""
-    return PrepError(
-        "no worker can be started",
-        f"the system says: {reason}",
-        (f"raise the limit of processes (ulimit -u), or try {FEWER_WORKERS}, {AGAIN}"),
-    )
+    reason = str(error)
+    hint = f"raise the limit of processes (ulimit -u), or try {FEWER_WORKERS}, {AGAIN}"
+    if isinstance(error, OSError):
+        reason = error.strerror or reason
+        hint = LIMITS.get(error.errno or 0, hint)
+    return PrepError("no worker can be started", f"the system says: {reason}", hint)
 
 
-def died(cause: str, hint: str) -> PrepError:
+def died(cause: str, hint: str, tries: str = f"{TRIES} times") -> PrepError:
     """The error of a task that lost its worker too often."""
-    return DataProblemsError(f"a worker died {TRIES} times on the same work", cause, hint)
+    return DataProblemsError(f"a worker died {tries} on the same work", cause, hint)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from imagenet_prep.checks.absent_shards import name_folder, no_shards
 from imagenet_prep.errors import DamagedRecordError, InputError
 from imagenet_prep.model import OnDamaged
 from imagenet_prep.reading.absent_sets import refuse_no_folder
@@ -19,13 +20,14 @@ from imagenet_prep.reading.indexed import IndexedShard, RecordedShard, find_reco
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.reading.values import USUAL, Conventions, any_number
-from imagenet_prep.registry import labels_of_classes
+from imagenet_prep.registry import known_set, labels_of_classes
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.state.numbering import Numbering
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import STATE_NAME, Layout, grown_from, split_of
-from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.text import number_of
+from imagenet_prep.tfrecord.framing import Framed
 
 MOST_CLASSES = 100_000
 """So many names of classes at most go into an export's metadata."""
@@ -79,7 +81,8 @@ class SourceShard(Struct, frozen=True):
         ``damaged`` gets the error of each record that is left out.
 
         Raises:
-            InputError: the shard can't be opened; a record is damaged, which the error names; or
+            DamagedRecordError: a record is damaged, which the error names, and could be left out.
+            InputError: the shard can't be opened; no record after a damaged one can be found; or
                 the records are not those that were written.
         """
         shard = Shard.open(self.path, in_order=True, conventions=self.conventions)
@@ -87,7 +90,7 @@ class SourceShard(Struct, frozen=True):
             yield from self._by_number(damaged)
             return
         lengths, crcs = array("Q"), array("I")
-        for framed in shard.followed():
+        for framed in self._followed(shard):
             lengths.append(len(framed.data))
             crcs.append(framed.crc)
             try:
@@ -100,6 +103,22 @@ class SourceShard(Struct, frozen=True):
                 yield record
         if self.recorded:
             self.recorded.refuse_other(self.path, lengths, crcs)
+
+    def _followed(self, shard: Shard) -> Iterator[Framed]:
+        """Every record, intact or not; one after which no other can be found raises InputError."""
+        try:
+            yield from shard.followed()
+        except DamagedRecordError as error:
+            if shard.compression == "none" and self._has_offsets():
+                raise
+            raise InputError(error.what, error.detail, error.hint) from error
+
+    def _has_offsets(self) -> bool:
+        """Whether the records of a plain shard can be found without its framing."""
+        with contextlib.suppress(InputError):
+            IndexedShard(self.layout, self.name, self.recorded).count()
+            return True
+        return False
 
     def _by_number(self, damaged: Callable[[DamagedRecordError], object]) -> Iterator[Record]:
         """The records of a plain shard: its index finds those after a damaged length too."""
@@ -135,11 +154,7 @@ class SourceSet(Struct, frozen=True):
         _refuse_orphans(state)
         splits = _splits_in_order(state)
         if not splits:
-            raise InputError(
-                f"no shards in {layout.output_dir}",
-                "expected files such as train-00000-of-01024",
-                "name the folder that holds them",
-            )
+            raise _no_shards(state)
         lists = any_number(manifest.dataset.features if manifest else {})
         conventions = Conventions(lists, Numbering.find(manifest).first_label)
         shards = []
@@ -171,6 +186,15 @@ class SourceSet(Struct, frozen=True):
         for shard in self.shards:
             splits.setdefault(shard.split, []).append(shard)
         return splits
+
+
+def _no_shards(state: SetState) -> InputError:
+    """The error for a place without shards; a set on this machine has a next step."""
+    place = state.layout.output_dir
+    if local_or_none(place) is None:
+        expected = "expected files such as train-00000-of-01024"
+        return InputError(f"no shards in {place}", expected, "name the place that holds them")
+    return no_shards(state.records, known_set(state.records, state.manifest), name_folder)
 
 
 def _splits_in_order(state: SetState) -> list[str]:

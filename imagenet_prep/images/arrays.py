@@ -30,6 +30,11 @@ _ZIP = b"PK\x03\x04"
 _KINDS = "biuf"  # bool, integers, floats: the kinds that records can hold
 
 
+_SAVE_NPY = "save it again with numpy.save"
+_SAVE_NPZ = "save it again with numpy.savez"
+_INTACT_OR_SAVED = "get an intact copy of it, or save it again with NumPy"
+
+
 class ArrayError(ImageError):
     """An array that can't be used; the message is the reason."""
 
@@ -44,7 +49,10 @@ def parse_array(data: Buffer, key: str | None = None) -> Array:
     if bytes(data[:4]) == _ZIP or bytes(data[:4]) == b"PK\x05\x06":
         data = _member(data, key)
     elif key is not None:
-        raise ArrayError(f"it is no .npz: the array {key!r} can't be in it")
+        raise ArrayError(
+            f"it is no .npz: the array {key!r} can't be in it",
+            "save it as .npz, or take `array` out of the recipe" if is_npy(data) else "",
+        )
     return _parse_npy(data)
 
 
@@ -67,23 +75,28 @@ def _member(data: Buffer, key: str | None) -> bytes:
     except (ArrayError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - any failure of zipfile is the file's fault
-        raise ArrayError(f"the .npz is damaged: {error}") from None
+        reason = str(error) or type(error).__name__
+        raise ArrayError(f"the .npz can't be read: {reason}", _INTACT_OR_SAVED) from None
 
 
 def _find_member(archive: zipfile.ZipFile, key: str | None) -> zipfile.ZipInfo:
     """The array of this name; the only one without a name."""
     members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
     if not members:
-        raise ArrayError("the .npz holds no array")
+        raise ArrayError("the .npz holds no array", "save it again with an array")
     names = listed(members, 5)
     if key is None:
         if len(members) != 1:
             raise ArrayError(
-                f"it holds {len(members)} arrays ({names}): name one with the key array"
+                f"it holds {len(members)} arrays ({names}): expected one",
+                f"choose one in the recipe, such as array: {next(iter(members))}",
             )
         return next(iter(members.values()))
     if key not in members:
-        raise ArrayError(f"it has no array {key!r}, only {names}")
+        raise ArrayError(
+            f"it has no array {key!r}, only {names}",
+            "correct `array` in the recipe, or save the file with that array",
+        )
     return members[key]
 
 
@@ -92,10 +105,12 @@ def _check_member(member: zipfile.ZipInfo, length: int) -> None:
     can't hold.
     """
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise ArrayError("its array is compressed in a way that NumPy never does: save it again")
+        raise ArrayError("its array is compressed in a way that NumPy never does", _SAVE_NPZ)
     if member.file_size > MAX_BYTES:
         size = f"{member.file_size:,} bytes"
-        raise ArrayError(f"its header claims {size}, over the limit of {MAX_BYTES:,}")
+        raise ArrayError(
+            f"its header claims {size}, over the limit of {MAX_BYTES:,}", "save a smaller array"
+        )
     if member.file_size > DEFLATES_TO * length:
         raise ArrayError(
             f"its header claims {member.file_size:,} bytes: {length:,} bytes can't hold that"
@@ -112,8 +127,10 @@ def _parse_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[
             return npy.read_array_header_2_0(file)
     except Exception as error:  # noqa: BLE001 - any failure of NumPy's parser is the file's fault
         first_line, _, _ = str(error).partition("\n")
-        raise ArrayError(f"the .npy's header can't be read: {first_line}") from None
-    raise ArrayError(f"its .npy version is {version[0]}.{version[1]}: expected 1.0 or 2.0")
+        problem = f"the .npy's header can't be read: {first_line}"
+        raise ArrayError(problem, _INTACT_OR_SAVED) from None
+    problem = f"its .npy version is {version[0]}.{version[1]}: expected 1.0 or 2.0"
+    raise ArrayError(problem, _SAVE_NPY)
 
 
 def read_npy_header(
@@ -131,7 +148,8 @@ def read_npy_header(
     if dtype.kind not in _KINDS or dtype.itemsize > 8:
         texts = ", or texts" if has_texts else ""
         raise ArrayError(
-            f"it holds {dtype}: expected bool, integers or floats of at most 64 bits{texts}"
+            f"it holds {dtype}: expected bool, integers or floats of at most 64 bits{texts}",
+            "save its values with a type such as uint8, int64 or float32",
         )
     return shape, is_fortran, dtype
 
@@ -140,12 +158,17 @@ def _parse_npy(data: Buffer) -> Array:
     if len(data) == 0:
         raise ArrayError("it is empty")
     if not is_npy(data):
-        raise ArrayError(f"not an .npy: it starts with {bytes(data[:4]).hex(' ')}")
+        raise ArrayError(
+            f"not an .npy: it starts with {bytes(data[:4]).hex(' ')}", _INTACT_OR_SAVED
+        )
     head = io.BytesIO(data[: 1 << 16])
     shape, is_fortran, dtype = read_npy_header(head)
     expected, size = prod(shape) * dtype.itemsize, len(data) - head.tell()
     if 0 <= expected < size and min(shape, default=0) >= 0:
-        raise ArrayError(f"the .npy has {number_of(size - expected, 'byte')} after its array")
+        raise ArrayError(
+            f"the .npy has {number_of(size - expected, 'byte')} after its array",
+            "save one array per file, or get a sound copy of it",
+        )
     if size != expected or min(shape, default=0) < 0:
         raise ArrayError(
             f"the .npy is cut or damaged: {expected:,} bytes of data expected, {size:,} found"
@@ -162,7 +185,10 @@ def rescale(array: Array, lower: float, upper: float) -> Array:
     """
     clipped = np.clip(array.astype(np.float64), lower, upper)
     if np.isnan(clipped).any():
-        raise ArrayError("it holds NaN: it can't be rescaled to [0, 1]")
+        raise ArrayError(
+            "it holds NaN: it can't be rescaled to [0, 1]",
+            "save it without NaN, or take min_val and max_val out of the recipe",
+        )
     return ((clipped - lower) / (upper - lower)).astype(np.float32)
 
 
@@ -183,7 +209,8 @@ def png_of(data: Buffer) -> bytes:
     if not is_picture(array.shape, array.dtype):
         raise ArrayError(
             f"an array of shape {array.shape} and type {array.dtype} is no picture: "
-            "expected uint8, with height and width, and 1 to 4 channels or none"
+            "expected uint8, with height and width, and 1 to 4 channels or none",
+            "save it as such an array",
         )
     if array.ndim == 3 and array.shape[2] > 4:
         array = array.transpose(1, 2, 0)
@@ -208,7 +235,10 @@ def float_bytes(array: Array) -> bytes:
     with np.errstate(over="ignore"):
         floats = array.astype("<f4")
     if array.dtype == np.float64 and (np.isinf(floats) & np.isfinite(array)).any():
-        raise ArrayError("it holds a value beyond 3.4e38, and a record's floats have 32 bits")
+        raise ArrayError(
+            "it holds a value beyond 3.4e38, and a record's floats have 32 bits",
+            "save smaller values, or write `raw` for `values` in the recipe's record",
+        )
     return floats.tobytes()
 
 
@@ -221,6 +251,7 @@ def plane(shape: tuple[int, ...]) -> tuple[int, int, int]:
     if len(shape) not in (2, 3):
         raise ArrayError(
             f"it has {number_of(len(shape), 'dimension')}: "
-            "only arrays with 2 or 3 have height, width and depth"
+            "only arrays with 2 or 3 have height, width and depth",
+            "write `shape` for height, width and depth in the recipe's record",
         )
     return shape[0], shape[1], shape[2] if len(shape) == 3 else 1

@@ -20,6 +20,9 @@ MAX_PIXELS = 1 << 28
 ILSVRC2012's largest has some 30 million.
 """
 
+MAKE_SMALLER = "make it smaller"
+"""The remedy for an image with too many pixels."""
+
 FREE_PIXELS = 1 << 25
 """An image of up to this many pixels is always decoded:
 some 100 MB of memory, a fraction of a second.
@@ -89,7 +92,8 @@ def check_claim(width: int, height: int, length: int, bits: int = 8, noun: str =
     if pixels > max(FREE_PIXELS, MOST_PER_BYTE * length):
         raise ImageError(
             f"{noun} claims {width} x {height} pixels in {length:,} bytes: "
-            "possibly a decompression bomb"
+            "possibly a decompression bomb",
+            "get a sound copy of it, or make it smaller",
         )
 
 
@@ -99,7 +103,8 @@ def check_size(kind: str, width: int, height: int) -> None:
         raise ImageError(f"the {kind}'s size is {width} x {height}")
     if width * height > MAX_PIXELS:
         raise ImageError(
-            f"the {kind} claims {width} x {height} pixels, over the limit of {MAX_PIXELS:,}"
+            f"the {kind} claims {width} x {height} pixels, over the limit of {MAX_PIXELS:,}",
+            MAKE_SMALLER,
         )
 
 
@@ -170,7 +175,8 @@ def _frame_header(data: Buffer, position: int) -> JpegHeader:
     if precision != 8 or components not in (1, 3, 4):
         count = number_of(components, "component")
         raise ImageError(
-            f"a JPEG with {count} of {precision} bits can't be read: expected 1, 3 or 4 of 8 bits"
+            f"a JPEG with {count} of {precision} bits can't be read: expected 1, 3 or 4 of 8 bits",
+            "convert it to a JPEG of 8 bits, grey or RGB",
         )
     return JpegHeader(width, height, components)
 
@@ -240,7 +246,9 @@ def check_ends(data: Buffer) -> None:
     count = _count_after_end(data)
     if count:
         raise ImageError(f"the JPEG has {number_of(count, 'byte')} after its end-of-image marker")
-    raise ImageError("the JPEG has no end-of-image marker: it is cut short or damaged")
+    raise ImageError(
+        "the JPEG does not end with an end-of-image marker: it is cut short or damaged"
+    )
 
 
 def _count_after_end(data: Buffer) -> int:

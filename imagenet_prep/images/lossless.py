@@ -25,8 +25,14 @@ if TYPE_CHECKING:
 Buffer = bytes | memoryview
 
 _OTHER_ORDER = {";16B": ";16L", ";16L": ";16B", ";16N": ";16B"}
-_NAMES_OF_MODES = {"I": "32-bit integers", "F": "32-bit floats"}
-"""The samples of Pillow's modes of one number a pixel."""
+_NAMES_OF_MODES = {
+    "I": "32-bit integers",
+    "F": "32-bit floats",
+    "PA": "numbers of a palette, with alpha",
+}
+"""The samples of Pillow's modes whose names are no words."""
+
+_SAVE_AS_PNG = "save it as PNG"
 
 _IN_RGB = {"CMYK": "RGB", "LAB": "RGB", "YCbCr": "RGB", "PA": "RGBA"}
 _TIFF_STARTS = (b"II*\0", b"MM\0*")
@@ -85,7 +91,7 @@ def _is_wide_tiff(image: Image.Image, length: int) -> bool:
 
     assert isinstance(image, Tiff.TiffImageFile)
     if image.n_frames != 1:
-        raise ImageError("it has several pages: save each as a separate file")
+        raise ImageError("it has several pages: expected one", "save each page as its own file")
     bits = max(image.tag_v2.get(Tiff.BITSPERSAMPLE, (1,)))
     check_claim(image.width, image.height, length, bits)
     tile_width = image.tag_v2.get(Tiff.TILEWIDTH, 0)
@@ -95,12 +101,17 @@ def _is_wide_tiff(image: Image.Image, length: int) -> bool:
     if bits != 16:
         return False
     if image.tag_v2.get(Tiff.PHOTOMETRIC_INTERPRETATION) == 0:
-        raise ImageError("its 16-bit samples use 0 for white: save it with 0 for black")
+        raise ImageError("its 16-bit samples use 0 for white: expected 0 for black", _SAVE_AS_PNG)
     if image.mode in ("I;16", "I;16B"):
         return False
+    if image.mode == "I":  # 16 bits of Pillow's 32
+        raise ImageError(
+            "its samples are signed integers of 16 bits: expected unsigned ones",
+            "convert them to unsigned integers",
+        )
     if image.tag_v2.get(Tiff.PLANAR_CONFIGURATION, 1) != 1:
         raise ImageError(
-            "its 16-bit channels are in separate planes: save it with interleaved channels"
+            "its 16-bit channels are in separate planes: expected interleaved ones", _SAVE_AS_PNG
         )
     return True
 
@@ -139,7 +150,7 @@ def _swapped(args: Any) -> Any:
         if mode.endswith(byte_order):
             swapped = mode.removesuffix(byte_order) + other_order
             return swapped if isinstance(args, str) else (swapped, *args[1:])
-    raise ImageError(f"samples stored as {mode!r} can't be read at full bit depth")
+    raise ImageError(f"Pillow has no way to read all 16 bits of its samples ({mode})", _SAVE_AS_PNG)
 
 
 def _samples(image: Image.Image) -> Array:
@@ -151,7 +162,10 @@ def _samples(image: Image.Image) -> Array:
         image = image.convert("RGBA" if "transparency" in image.info else "RGB")
     if image.mode not in ("L", "LA", "RGB", "RGBA"):
         samples = _NAMES_OF_MODES.get(image.mode, image.mode)
-        raise ImageError(f"its samples are {samples}: expected grey or RGB of 8 or 16 bits")
+        raise ImageError(
+            f"its samples are {samples}: expected grey or RGB of 8 or 16 bits",
+            "convert it to grey or RGB of 8 or 16 bits",
+        )
     return with_channels(np.asarray(image))
 
 

@@ -23,7 +23,7 @@ from imagenet_prep.images import format_of, png
 from imagenet_prep.images.jpeg import ImageError, check_claim
 from imagenet_prep.images.opening import opened
 from imagenet_prep.images.pixels import decode_rgb, turn_upright
-from imagenet_prep.text import either
+from imagenet_prep.text import either, number_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 Buffer = bytes | memoryview
 Size = tuple[int, int]
 """Width and height in pixels."""
+
+RELATIVE = (1, 1)
+"""The size of every image whose outlines have shares of its sides for pixels."""
 
 LOSSLESS = ("PNG", "GIF", "BMP", "TIFF")
 """The formats that keep the values of a mask; a mask of another format than PNG becomes a PNG."""
@@ -70,17 +73,16 @@ def check_polygon(polygon: Sequence[float], size: Size) -> None:
     Points may lead out of the image by its own width and height: the part inside is filled.
     """
     if len(polygon) < _FEWEST or len(polygon) % 2:
-        raise ImageError(
-            f"a polygon of {len(polygon)} numbers: expected x and y of three points or more"
-        )
+        count = number_of(len(polygon), "number")
+        raise ImageError(f"a polygon of {count}: expected x and y of three points or more")
     for place, coordinate in enumerate(polygon):
         side = size[place % 2]
         if not (math.isfinite(coordinate) and -side <= coordinate <= 2 * side):
             axis = "xy"[place % 2]
-            raise ImageError(
-                f"a polygon has the {axis} {coordinate}: expected {-side} to {2 * side}, "
-                f"for an image of {size[0]} x {size[1]} pixels"
-            )
+            problem = f"a polygon has the {axis} {coordinate}: expected {-side} to {2 * side}"
+            if size != RELATIVE:
+                problem += f", for an image of {size[0]} x {size[1]} pixels"
+            raise ImageError(problem)
 
 
 def fill_polygons(polygons: Sequence[Sequence[float]], size: Size) -> Pixels:
@@ -140,7 +142,8 @@ def check_runs(runs: Sequence[int], size: Size) -> None:
     if width * height >= 1 << 63:
         raise ImageError(f"runs of an image of {width:,} x {height:,} pixels, which is too large")
     if sum(runs) != width * height:
-        raise ImageError(f"runs of {sum(runs):,} pixels: expected {width} x {height}")
+        pixels = number_of(sum(runs), "pixel")
+        raise ImageError(f"runs of {pixels}: expected {width} x {height}")
 
 
 def box_of_runs(runs: Sequence[int], size: Size) -> tuple[float, float, float, float] | None:
@@ -256,7 +259,7 @@ def _opened(data: Buffer) -> Iterator[Image.Image]:
     with opened(data, kind) as image:
         check_claim(image.width, image.height, len(data))
         if getattr(image, "n_frames", 1) > 1:
-            raise ImageError("it has several frames: expected one")
+            raise ImageError("it has several frames: expected one", "save the frame of the mask")
         yield image
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from imagenet_prep.images import format_of
-from imagenet_prep.images.jpeg import MAX_PIXELS, ImageError
+from imagenet_prep.images.jpeg import MAKE_SMALLER, MAX_PIXELS, ImageError
 
 if TYPE_CHECKING:
     from PIL.ImageFile import ImageFile
@@ -49,34 +49,51 @@ def opened(data: Buffer, *formats: str) -> Iterator[ImageFile]:
             if image.width * image.height > MAX_PIXELS:
                 raise ImageError(
                     f"it has {image.width} x {image.height} pixels, "
-                    f"over the limit of {MAX_PIXELS:,}"
+                    f"over the limit of {MAX_PIXELS:,}",
+                    MAKE_SMALLER,
                 )
             yield image
     except (ImageError, MemoryError):
         raise
     except UnidentifiedImageError:  # its text names an object in memory
-        raise ImageError(_header_fault(_noun(data))) from None
+        raise _header_fault(_noun(data)) from None
     except Image.DecompressionBombError as error:
         pixels, limit = re.findall(r"\d+", str(error))
         raise ImageError(
             f"the {_noun(data)} claims {int(pixels):,} pixels, over Pillow's limit of "
-            f"{int(limit):,}: make it smaller"
+            f"{int(limit):,}",
+            MAKE_SMALLER,
         ) from None
     except Exception as error:  # noqa: BLE001 - a parser of untrusted files
-        raise ImageError(f"the {_noun(data)} does not decode: {_reason(error)}") from None
+        kind = _noun(data)
+        raise ImageError(f"the {kind} does not decode: {_reason(error)}", _remedy(kind)) from None
 
+
+_PLAIN = ("JPEG", "PNG")
+"""The formats of which Pillow can decode all kinds that pass the checks of their headers."""
 
 _OPTIONAL = {"AVIF": "avif", "WEBP": "webp"}
 """The formats that Pillow may be built without, and what it calls their decoders."""
 
 
-def _header_fault(kind: str) -> str:
-    """The reason why Pillow knows no image in a file that starts as one of this format does."""
+def _header_fault(kind: str) -> ImageError:
+    """The error for a file that starts as one of this format does, and that Pillow can't open."""
     from PIL import features
 
     if kind in _OPTIONAL and not features.check(_OPTIONAL[kind]):
-        return f"this Pillow was built without {kind}: install Pillow's own wheel, or convert it"
-    return f"its {kind} header is damaged or cut off"
+        return ImageError(
+            f"the installed Pillow was built without {kind}",
+            "install Pillow from PyPI, or convert it to JPEG or PNG",
+        )
+    may_be = "it may be damaged or cut off"
+    if kind not in _PLAIN:
+        may_be = "it may be damaged, cut off or of an unusual kind"
+    return ImageError(f"its {kind} header can't be read: {may_be}", _remedy(kind))
+
+
+def _remedy(kind: str) -> str:
+    """The advice for a file of this format that Pillow can't decode; "" if it must be damaged."""
+    return "" if kind in _PLAIN else "save it as PNG, or get a sound copy of it"
 
 
 def _noun(data: Buffer) -> str:

@@ -134,7 +134,8 @@ def _decoded(
             return pixels
         except ValueError as error:
             if "subsampling" not in str(error):
-                raise ImageError(f"the JPEG does not decode: {error}") from None
+                remedy = "save it as a baseline JPEG" if "nsupported" in str(error) else ""
+                raise ImageError(f"the JPEG does not decode: {error}", remedy) from None
         lenient = np.array(decode_rgb(data))
         check_coded(data)
         return lenient
@@ -264,7 +265,7 @@ def decode_other(data: Buffer, image_format: str) -> tuple[Image.Image, tuple[st
     from PIL import ImageFile
 
     if image_format not in ENDINGS:
-        raise ImageError(f"{image_format} can't be read: convert it to JPEG or PNG")
+        raise ImageError(f"{image_format} can't be read", "convert it to JPEG or PNG")
     if image_format == "TIFF":
         return *_decode_tiff(data), 1
     with opened(data, image_format) as image:

@@ -44,7 +44,7 @@ def read_header(data: Buffer) -> PngHeader:
         raise ImageError("the PNG ends within its header")
     chunk_type, width, height, depth, colour_type = _HEADER.unpack_from(data, 8)
     if chunk_type == b"CgBI":
-        raise ImageError("it is Apple's variant of PNG (CgBI): convert it to a plain PNG")
+        raise ImageError("it is Apple's variant of PNG (CgBI)", "convert it to a plain PNG")
     if chunk_type != b"IHDR" or colour_type not in _CHANNELS or depth not in (1, 2, 4, 8, 16):
         raise ImageError("the PNG's header is damaged")
     check_size("PNG", width, height)

@@ -33,6 +33,9 @@ def judge_raster(data: Buffer, check: Check) -> tuple[Array, str]:
         return lossless.decode_lossless(data), ""
     image_format = format_of(data)
     if image_format not in ("", "JPEG"):
-        raise ImageError(f"{image_format} can't be read as numbers: convert it to PNG or TIFF")
+        raise ImageError(
+            f"{image_format} can't be read as numbers: expected JPEG, PNG or TIFF",
+            "convert it to PNG or TIFF",
+        )
     judged = grades.judge(data, check, pixels.decode_whole)
     return lossless.with_channels(np.asarray(judged.decoded)), judged.warning

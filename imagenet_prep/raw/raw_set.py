@@ -53,10 +53,9 @@ class RawSet(RecordSequence):
                 raise gone(container.path)
             if container.read_order == "in order":
                 raise UsageError(
-                    f"{container.path} can't be read at random: each image requires reading "
-                    "everything before it",
+                    f"the images in {container.path} can only be read in their order",
                     "expected tars that are not compressed, zips or folders",
-                    Hint(mention("convert"), " it, and open its shards"),
+                    Hint("make shards with ", mention("convert"), ", and open these"),
                 )
         self._numbering = numbering
         self.unlabelled = unlabelled
@@ -160,19 +159,19 @@ class RawRecord(Record):
             try:
                 self._recorded = self._recorder.record(self._item, image)
             except ImageError as error:
-                raise self._damaged(f"{self.place} is damaged", str(error)) from error
+                raise self._damaged(f"{self.place} can't be converted", error) from error
         return self._recorded
 
     def damaged_image(self, error: ImageError, what: str) -> DamagedRecordError:
         """The error for the image, whose file is to be replaced: verify looks at shards alone."""
-        return self._damaged(what, str(error))
+        return self._damaged(what, error)
 
-    def _damaged(self, what: str, reason: str) -> DamagedRecordError:
+    def _damaged(self, what: str, error: ImageError) -> DamagedRecordError:
         container = self._catalog.container(self._row)
         file = "this file" if container.read_order == "alone" else self.shard
         name = self._item.filename
-        hint = f"get a sound copy of {file}"
-        return DamagedRecordError.of("image", self.number, name, what, reason, hint)
+        hint = error.remedy or f"get a sound copy of {file}"
+        return DamagedRecordError.of("image", self.number, name, what, str(error), hint)
 
     def _read_image(self) -> Buffer:
         container_id = int(self._catalog.container_ids[self._row])

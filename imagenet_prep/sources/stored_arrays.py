@@ -27,19 +27,14 @@ HOLDS_OBJECTS = "it holds object"
 """The start of the reason against an array of pickled objects."""
 
 SAVE_AS_NPZ = "save images and labels as two arrays: numpy.savez('data.npz', x=images, y=labels)"
-INTACT_OR_NPZ = f"get an intact copy of it; or {SAVE_AS_NPZ}"
+_INTACT = "get an intact copy of it"
+INTACT_OR_NPZ = f"{_INTACT}; or {SAVE_AS_NPZ}"
 """Remedies for a file of arrays in a form that is not read."""
 
 ARRAYS = "arrays"
 """The noun for what a file may hold, in messages."""
 
 _LONGEST_REASON = 300
-_REMEDIES = {
-    HOLDS_OBJECTS: SAVE_AS_NPZ,
-    "it holds ": "save its values with a type such as uint8, int64 or float32",
-    "its .npy version": "save it again with numpy.save",
-}
-"""The remedy for an array that NumPy can read, by the start of the reason."""
 
 
 class OtherFormError(ArrayError):
@@ -268,10 +263,8 @@ def damage_named(path: Path, noun: str = ARRAYS) -> Iterator[None]:
 
 def remedy_of(error: Exception) -> str:
     """The advice about a file that can't be read."""
-    if isinstance(error, OtherFormError):
-        return error.remedy
-    if isinstance(error, ArrayError):
-        for start, remedy in _REMEDIES.items():
-            if str(error).startswith(start):
-                return remedy
-    return "get an intact copy of it"
+    if not isinstance(error, ArrayError):
+        return _INTACT
+    if str(error).startswith(HOLDS_OBJECTS):
+        return SAVE_AS_NPZ
+    return error.remedy or _INTACT

@@ -51,7 +51,7 @@ STORAGE_FAULTS.update(
 """The storage fails, or can't be written: status 1."""
 
 
-_LIMITS: dict[int, str] = {
+LIMITS: dict[int, str] = {
     errno.EMFILE: f"raise the limit of open files (ulimit -n), or try fewer --workers, {AGAIN}",
     errno.ENFILE: f"too many files are open on this machine: stop some programs {AGAIN}",
     errno.ENOMEM: f"try fewer --workers, or free some memory, {AGAIN}",
@@ -155,7 +155,9 @@ def writing(path: object) -> Iterator[None]:
 
 def unreadable(path: object, error: OSError) -> InputError:
     """The error for an existing file that can't be read."""
-    return InputError(f"{path} can't be read", error.strerror or str(error), _mend(error))
+    is_object = "://" in str(path) and error.errno == errno.ENOENT
+    hint = f"correct the URL, or restore the object, {AGAIN}" if is_object else _mend(error)
+    return InputError(f"{path} can't be read", error.strerror or str(error), hint)
 
 
 def _mend(error: OSError) -> str:
@@ -166,7 +168,7 @@ def _mend(error: OSError) -> str:
     if file:
         expected = f"expected a folder, but {file} is a file"
         return f"{expected}: correct the path, or move the file away, {AGAIN}"
-    return {**STORAGE_FAULTS, **_LIMITS, **_INPUT}.get(error.errno or 0, f"fix that {AGAIN}")
+    return {**STORAGE_FAULTS, **LIMITS, **_INPUT}.get(error.errno or 0, f"fix that {AGAIN}")
 
 
 def _file_above(path: str) -> str:
@@ -189,7 +191,7 @@ def as_error(error: OSError) -> PrepError | None:
         return _used_up("a file", error)
     if error.errno in USED_UP:
         return SpaceError("no space left while writing a file", _reason(error), free_space())
-    is_certain = error.errno in STORAGE_FAULTS or error.errno in _LIMITS
+    is_certain = error.errno in STORAGE_FAULTS or error.errno in LIMITS
     if isinstance(error, PermissionError) or is_certain:
         fault = "a file can't be read or written"
         return _type_of(error)(fault, _reason(error), _mend(error))
@@ -207,7 +209,7 @@ def _error_of_path(path: str, error: OSError) -> PrepError:
 def _type_of(error: OSError) -> type[PrepError]:
     if error.errno in STORAGE_FAULTS:
         return WriteError
-    return PrepError if error.errno in _LIMITS else InputError
+    return PrepError if error.errno in LIMITS else InputError
 
 
 def _path_of(error: OSError) -> str:

@@ -207,7 +207,9 @@ class DeviceBatches:
         try:
             facts = read_facts(record.encoded)
         except ImageError as error:
-            raise record.damaged_image(error, f"{record.place}: its image is damaged") from error
+            raise record.damaged_image(
+                error, f"{record.place}: its image can't be decoded"
+            ) from error
         return Draft(number, record, label, facts.height, facts.width)
 
     def _draw(self, drafts: Sequence[Draft]) -> list[Draw]:

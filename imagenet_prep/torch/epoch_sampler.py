@@ -122,8 +122,8 @@ class EpochSampler(DistributedSampler[int]):
             raise UsageError(
                 f"set_epoch({epoch}) after a state of epoch {self.place.epoch} was loaded",
                 "expected that epoch or a later one",
-                "Fabric and accelerate count epochs from 0: loop over the Loader itself, "
-                "or call accelerate's set_epoch",
+                f"count epochs from {self.place.epoch}; with Fabric or accelerate, which count "
+                "from 0, loop over the Loader itself, or call accelerate's set_epoch",
             )
         self._epoch_set = epoch
         has_all_batches = self.place.given >= self._count_batches(self.place)
@@ -157,14 +157,15 @@ class EpochSampler(DistributedSampler[int]):
     def load_place(self, state: Any) -> None:
         """Start the next iteration at the place of ``save_place``. Raises UsageError."""
         if not isinstance(state, Mapping):
-            raise UsageError(f"the state {shown(state)}", "expected what state_dict gives")
+            expected = "expected the dictionary that state_dict gives"
+            raise UsageError(f"the state is {shown(state)}", expected, _UNCHANGED)
         self._refuse_other_settings(state)
-        epoch = whole("the state: epoch ", state.get("epoch"), 0)
-        batches_given = whole("the state: given ", state.get("given"), 0)
-        world = whole("the state: world ", state.get("world"), 1)
-        batch_size = whole("the state: batch_size ", state.get("batch_size"), 1)
+        epoch = _number_in(state, "epoch", 0)
+        batches_given = _number_in(state, "given", 0)
+        world = _number_in(state, "world", 1)
+        batch_size = _number_in(state, "batch_size", 1)
         earlier_parts = [_earlier_part(part) for part in _list_in(state, "before")]
-        batches_ahead = [whole("the state: ahead ", batch, 0) for batch in _list_in(state, "ahead")]
+        batches_ahead = [_whole_in("ahead", batch, 0) for batch in _list_in(state, "ahead")]
         place = EpochPlace(
             epoch=epoch,
             given=batches_given,
@@ -184,10 +185,9 @@ class EpochSampler(DistributedSampler[int]):
         for name, setting in self._described.items():
             if state.get(name) == setting:
                 continue
-            if name not in state:
-                raise UsageError(f"the state has no {name!r}", "expected what state_dict gives")
             raise UsageError(
-                f"the state is of a Loader with {name} {state[name]}, this one has {setting}",
+                f"the state is of a Loader with {name} {shown(_value_in(state, name))}, "
+                f"this one has {shown(setting)}",
                 "expected the same data set and settings",
                 "make the Loader with the data set and settings of the state",
             )
@@ -195,13 +195,12 @@ class EpochSampler(DistributedSampler[int]):
     def _refuse_beyond_epoch(self, place: EpochPlace) -> None:
         """Raise UsageError for a place with batches that its epoch does not have."""
         count = self._count_batches(place)
-        batches = number_of(count, "batch", "batches")
+        of_epoch = f"its epoch has {number_of(count, 'batch', 'batches')}"
         if place.given > count:
-            raise UsageError(f"the state: given {place.given}", f"expected at most {batches}")
+            raise _wrong("given", place.given, f"expected at most {count}: {of_epoch}")
         last_ahead = max(place.ahead, default=-1)
         if last_ahead >= count:
-            expected = f"expected numbers from 0 of {batches}"
-            raise UsageError(f"the state: ahead {last_ahead}", expected)
+            raise _wrong("ahead", last_ahead, f"expected numbers below {count}: {of_epoch}")
 
     @property
     def _described(self) -> dict[str, Any]:
@@ -344,11 +343,40 @@ class EpochSampler(DistributedSampler[int]):
 # saved states -------------------------------------------------------------------------------------
 
 
-def _list_in(state: Mapping[str, Any], name: str) -> list[Any]:
+_UNCHANGED = "load what state_dict gave, unchanged"
+
+
+def _wrong(key: str, value: object, expected: str) -> UsageError:
+    """The error for a key of a saved state that holds a wrong value."""
+    return UsageError(f"the state: its key {key!r} holds {shown(value)}", expected, _UNCHANGED)
+
+
+def _value_in(state: Mapping[str, Any], key: str) -> Any:
+    """A value of a saved state; raises UsageError if there is none."""
+    if key not in state:
+        expected = "expected the dictionary that state_dict gives"
+        raise UsageError(f"the state has no key {key!r}", expected, _UNCHANGED)
+    return state[key]
+
+
+def _number_in(state: Mapping[str, Any], key: str, least: int) -> int:
+    """A whole number of a saved state; raises UsageError for anything else."""
+    return _whole_in(key, _value_in(state, key), least)
+
+
+def _whole_in(key: str, value: object, least: int) -> int:
+    """A whole number in a key of a saved state; raises UsageError for anything else."""
+    try:
+        return whole("", value, least)
+    except UsageError as error:
+        raise _wrong(key, value, error.detail) from None
+
+
+def _list_in(state: Mapping[str, Any], key: str) -> list[Any]:
     """A list of a saved state; raises UsageError for anything else."""
-    values = state.get(name, [])
+    values = state.get(key, [])
     if isinstance(values, str) or not isinstance(values, Sequence):
-        raise UsageError(f"the state: {name} {shown(values)}", "expected a list")
+        raise _wrong(key, values, "expected a list")
     return [*values]
 
 
@@ -356,6 +384,6 @@ def _earlier_part(part: object) -> tuple[int, int]:
     """A number of ranks, and the records that each was given; raises UsageError for no pair."""
     if isinstance(part, str) or not isinstance(part, Sequence) or len(part) != 2:
         expected = "expected pairs: a number of ranks, and the records that each was given"
-        raise UsageError(f"the state: before {shown(part)}", expected)
+        raise _wrong("before", part, expected)
     ranks, records = part
-    return whole("the state: before ", ranks, 1), whole("the state: before ", records, 0)
+    return _whole_in("before", ranks, 1), _whole_in("before", records, 0)

@@ -58,8 +58,8 @@ class SegmentationDataset(VisionDataset[tuple[Any, Any]]):
         pixels = read_mask(record, decode_values, data, size)
         if pixels.ndim > 2:
             raise InputError(
-                f"{record.place}: a mask of colours, {pixels.shape[2]} channels",
-                "expected a number per pixel",
+                f"{record.place}: a mask of {pixels.shape[2]} channels",
+                "expected one number per pixel",
                 "write masks as PNGs of one channel, gray or palette",
             )
         dtype = "int32" if pixels.dtype.itemsize > 1 else "uint8"
