@@ -287,7 +287,7 @@ def test_rows_that_have_changed_are_listed_again(layout: Layout, tmp_path: Path,
             [
                 note
                 for note in progress.notes
-                if "is damaged" in note or "can't be understood" in note
+                if "can't be used: " in note or "can't be understood" in note
             ]
         )
     found = contents(layout.data_dir)
