@@ -173,3 +173,11 @@ def test_no_download_into_an_object_store_is_advised() -> None:
     """It writes to a local folder only."""
     error = astray.nothing_found(Layout(Location(MemoryStore(), "set")))
     assert error.hint == "name the folder that has them with --raw"
+
+
+def test_a_folder_of_raw_data_that_is_a_link_to_nothing_is_named(tmp_path: Path) -> None:
+    """Its images may be on a disk that is not mounted: nothing is to be downloaded."""
+    (tmp_path / "raw-data").symlink_to(tmp_path / "gone")
+    error = astray.nothing_found(Layout(tmp_path))
+    assert error.what == f"{tmp_path / 'raw-data'} is a broken link"
+    assert "download" not in error.hint

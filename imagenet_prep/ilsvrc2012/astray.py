@@ -41,6 +41,7 @@ from imagenet_prep.storage.durable import move_away
 from imagenet_prep.storage.files import IN_WORDS, kind_of, names_in, open_file, scan
 from imagenet_prep.storage.layout import STATE_NAME, Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none
+from imagenet_prep.storage.refusals import AGAIN as REPEAT
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.text import listed
 
@@ -292,13 +293,17 @@ def nothing_found(layout: Layout) -> InputError:
     """The error for a DATA_DIR without images of ImageNet;
     an unfinished conversion names their former place.
     """
+    raw_dir = layout.raw_dir
+    if not raw_dir.is_dir() and (raw_dir.exists() or raw_dir.is_symlink()):
+        hint = Hint("run ", move_away(raw_dir), f", {REPEAT}")
+        return InputError(f"{raw_dir} is {IN_WORDS[kind_of(raw_dir)]}", "expected a folder", hint)
     folder, names = _names_in_raw_or_data_dir(layout)
     expected = (
         "expected the archives of image-net.org, folders train/ and val/, "
         "or a copy of Kaggle or Hugging Face"
     )
     return InputError(
-        f"no images of ImageNet in {layout.raw_dir}",
+        f"no images of ImageNet in {raw_dir}",
         f"{expected}; found {listed(names) or 'nothing'} in {folder}",
         _hint_without_images(layout),
     )
