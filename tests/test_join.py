@@ -92,7 +92,7 @@ def test_records_without_names_are_not_to_be_named_in_the_file(tmp_path: Path) -
         split, compression = "train", "none"
 
     records: Any = Nameless([SimpleNamespace(filename="")])
-    with pytest.raises(InputError, match="^1 record without a file name in the train shards"):
+    with pytest.raises(InputError, match=r"^1 record without a file name in the train shards"):
         _joined(records, saved(tmp_path, {"": 1}), tmp_path)
 
 
