@@ -81,6 +81,14 @@ def test_a_cookie_that_the_answer_replaced_was_sent(tmp_path: Path) -> None:
     assert "did not accept the cookies" in error.what
 
 
+def test_cookies_may_have_the_lines_of_windows(tmp_path: Path) -> None:
+    """A carriage return would be part of the value, which no header can hold."""
+    path = tmp_path / "cookies.txt"
+    path.write_bytes(b"# a\r\narchives.invalid\tFALSE\t/\tFALSE\t0\tsession\told\r\n")
+    (cookie,) = access._load_cookies(path)
+    assert cookie.value == "old"
+
+
 def test_cookies_from_a_pipe_are_refused(tmp_path: Path) -> None:
     """Without a writer it would be waited for without end."""
     path = tmp_path / "pipe"
