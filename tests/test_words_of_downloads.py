@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import http.client
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -186,6 +187,7 @@ def test_no_download_into_an_object_store_is_advised() -> None:
 def test_a_folder_of_raw_data_that_is_a_link_to_nothing_is_named(tmp_path: Path) -> None:
     """Its images may be on a disk that is not mounted: nothing is to be downloaded."""
     (tmp_path / "raw-data").symlink_to(tmp_path / "gone")
-    error = astray.nothing_found(Layout(tmp_path))
-    assert error.what == f"{tmp_path / 'raw-data'} is a broken link"
-    assert "download" not in error.hint
+    for refuse in (partial(astray.refuse_unread, split="train"), astray.refuse_wrong_folder):
+        with pytest.raises(InputError, match="raw-data is a broken link") as caught:
+            refuse(Layout(tmp_path))
+        assert "download" not in caught.value.hint

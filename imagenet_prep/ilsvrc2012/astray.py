@@ -41,7 +41,6 @@ from imagenet_prep.storage.durable import move_away
 from imagenet_prep.storage.files import IN_WORDS, kind_of, names_in, open_file, scan
 from imagenet_prep.storage.layout import STATE_NAME, Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none
-from imagenet_prep.storage.refusals import AGAIN as REPEAT
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.text import listed
 
@@ -51,9 +50,7 @@ _LOOKED_AT = 50  # names of a folder to look at
 _UNFINISHED = (".part", ".partial", ".crdownload", ".download", ".aria2", ".tmp")
 
 TASK_3 = "_t3."
-"""In the names of the archives of another task of 2012, with dogs only:
-ILSVRC2012_img_train_t3.tar has tars too.
-"""
+"""In the names of archives of another task of 2012, with dogs only: they have class tars too."""
 
 
 class Astray(Struct, frozen=True):
@@ -86,6 +83,8 @@ def find_astray(layout: Layout, key: str) -> Astray | None:
     if layout.reads_own_raw or key not in facts.SPLITS:  # images are read from --raw alone
         folders += [layout.own_raw_dir, layout.data_dir]
     for folder in dict.fromkeys(folders):
+        if not _may_be_folder(folder):
+            return _no_folder(folder)
         in_data_dir = folder == layout.data_dir and folder != layout.raw_dir
         raw_dir = layout.own_raw_dir if in_data_dir else folder
         for name in _archive_names(folder)[:_LOOKED_AT]:
@@ -93,6 +92,11 @@ def find_astray(layout: Layout, key: str) -> Astray | None:
             if astray is not None:
                 return astray
     return None
+
+
+def _may_be_folder(path: AnyPath) -> bool:
+    """Whether a path is a folder, or nothing is there."""
+    return path.is_dir() or not (path.exists() or path.is_symlink())
 
 
 def _archive_names(folder: AnyPath) -> list[str]:
@@ -205,6 +209,15 @@ def _one_folder_too_deep(layout: Layout, above: AnyPath, key: str) -> Astray:
     return Astray(finding, f"expected {above} as DATA_DIR", mend, advice=advice)
 
 
+def _no_folder(folder: AnyPath) -> Astray:
+    """Something else than a folder where one of raw data, or DATA_DIR, is expected."""
+    kind = kind_of(folder)
+    expected = "expected a folder"
+    if kind == "nothing":
+        expected = "expected a folder: is the disk mounted that the link leads to?"
+    return Astray(f"{folder} is {IN_WORDS[kind]}", expected, move_away(folder))
+
+
 def _no_file(path: AnyPath, kind_in_words: str) -> Astray:
     """Something else than a file that has an archive's name."""
     expected = "expected the archive itself, or a link to it"
@@ -222,11 +235,13 @@ def _renamed(source: AnyPath, target: AnyPath) -> Astray:
     return Astray(finding, f"expected it as {target}", move)
 
 
-def refuse_raw_folder(layout: Layout) -> None:
-    """Raise InputError if DATA_DIR is itself a folder of raw data."""
-    above = data_dir_above(layout)
+def refuse_wrong_folder(layout: Layout) -> None:
+    """Raise InputError if DATA_DIR is itself a folder of raw data, or if that is no folder."""
+    above, raw_dir = data_dir_above(layout), layout.raw_dir
     if above is not None:
         raise _one_folder_too_deep(layout, above, facts.TRAIN).error
+    if not _may_be_folder(raw_dir):
+        raise _no_folder(raw_dir).error
 
 
 def refuse_astray(layout: Layout, key: str) -> None:
@@ -293,17 +308,13 @@ def nothing_found(layout: Layout) -> InputError:
     """The error for a DATA_DIR without images of ImageNet;
     an unfinished conversion names their former place.
     """
-    raw_dir = layout.raw_dir
-    if not raw_dir.is_dir() and (raw_dir.exists() or raw_dir.is_symlink()):
-        hint = Hint("run ", move_away(raw_dir), f", {REPEAT}")
-        return InputError(f"{raw_dir} is {IN_WORDS[kind_of(raw_dir)]}", "expected a folder", hint)
     folder, names = _names_in_raw_or_data_dir(layout)
     expected = (
         "expected the archives of image-net.org, folders train/ and val/, "
         "or a copy of Kaggle or Hugging Face"
     )
     return InputError(
-        f"no images of ImageNet in {raw_dir}",
+        f"no images of ImageNet in {layout.raw_dir}",
         f"{expected}; found {listed(names) or 'nothing'} in {folder}",
         _hint_without_images(layout),
     )
