@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import Shell, command, command_line, quoted
+from imagenet_prep.escaping import Shell, command, command_line, quoted, rerun_elsewhere
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.class_parts import Part
@@ -205,7 +205,8 @@ def _one_folder_too_deep(layout: Layout, above: AnyPath, key: str) -> Astray:
     name = "convert" if key in facts.SPLITS else "annotate"
     mend = command(name, above, replace(layout, data_dir=above).elsewhere())
     finding = f"{layout.data_dir} is the folder of raw data of {above}"
-    advice = f"give {above} to this command in place of {layout.data_dir}"
+    rerun = rerun_elsewhere(layout.data_dir, above)
+    advice = rerun or f"give {above} to this command in place of {layout.data_dir}"
     return Astray(finding, f"expected {above} as DATA_DIR", mend, advice=advice)
 
 
