@@ -483,6 +483,11 @@ SAYINGS: dict[str, Saying] = {
         ("n.json names all of 2 classes\n",),
         status=0,
     ),
+    "folders within classes, and a column": Saying(
+        {"dog/husky/1.jpg": None, "dog/pug/2.jpg": None, "cat/3.jpg": None},
+        "--label kind",
+        ("init data --as folder-paths (classes: ",),
+    ),
     "a list given twice": Saying(
         {**PETS, "a.txt": b"cat/0.jpg\n", "b.txt": "\n".join(PETS).encode()},
         "--split train=a.txt --split test=a.txt",

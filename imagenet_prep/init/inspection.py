@@ -92,7 +92,11 @@ class Inspection(Struct, frozen=True):
 
     def command_unlabelled(self) -> str:
         """The command that takes all items without labels."""
-        return self.command(**{"as": "unlabelled", "label": None, "image": None, "names": None})
+        return self.command_without_columns(**{"as": "unlabelled", "names": None})
+
+    def command_without_columns(self, **changes: object) -> str:
+        """The command of init for a structure that takes no columns of tables."""
+        return self.command(label=None, image=None, **changes)
 
     def command_as(self, structure: str) -> str:
         """The command that reads the folder by one structure."""
