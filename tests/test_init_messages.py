@@ -434,6 +434,12 @@ SAYINGS: dict[str, Saying] = {
         ("1 file that can't be read with the others: x (JPEG)\nexpected arrays alone\n",),
         absent=("convert",),
     ),
+    "classes of arrays": Saying(
+        {f"{label}/{number}.npy": ARRAY for label in "ab" for number in range(2)},
+        "",
+        ("\narrays per class: a 2, b 2\n",),
+        status=0,
+    ),
     "a GIF among TIFFs": Saying(
         {"0.tif": None, "x": picture("x.gif")}, "", ("x (GIF)\nexpected JPEG, PNG, TIFF\n",)
     ),
@@ -487,6 +493,17 @@ SAYINGS: dict[str, Saying] = {
         {"dog/husky/1.jpg": None, "dog/pug/2.jpg": None, "cat/3.jpg": None},
         "--label kind",
         ("init data --as folder-paths (classes: ",),
+    ),
+    "two tables that contradict each other": Saying(
+        _labelled(l_csv=LABELS, m_csv=table(FLAT, "file,label", "a a b")),
+        "",
+        ("(with-labels: l.csv or m.csv has the labels)",),
+    ),
+    "a table that --label leaves out": Saying(
+        _labelled(l_csv=LABELS, m_csv=table(FLAT, "file,label", "a a b")),
+        "--label m.csv",
+        ("skipped: l.csv is not used: it names 6 of 6 images\n",),
+        status=0,
     ),
     "a list given twice": Saying(
         {**PETS, "a.txt": b"cat/0.jpg\n", "b.txt": "\n".join(PETS).encode()},

@@ -306,7 +306,8 @@ def _note_on_unused(
         note = f"{table.place} are not used: they name {counts}"
         no_class = "and have no class"
     if not table.has_labels:
-        return f"{note}, {no_class}"
+        is_known = inspection.options.label is None and not table.candidates
+        return f"{note}, {no_class}" if is_known else note
     column = f" in {table.label}" if table.label else ""
     note += f", {number_of(table.classes, 'class', 'classes')}{column}"
     if interpretation.is_labelled and table.labelled * 2 < total:
