@@ -505,6 +505,15 @@ SAYINGS: dict[str, Saying] = {
         ("skipped: l.csv is not used: it names 6 of 6 images\n",),
         status=0,
     ),
+    "boxes of one class in two class folders": Saying(
+        {
+            **{f"{kind}/{number}.jpg": None for kind in "ab" for number in range(2)},
+            **{f"{kind}/{number}.xml": BOXES for kind in "ab" for number in range(2)},
+        },
+        "",
+        ("  4 of 4 images, 2 classes: imagenet-prep init data --as boxes-in-class-folders\n",),
+        absent=("boxes of 1 class: cat; 2 folders of files: a, b; a, b annotate",),
+    ),
     "a list given twice": Saying(
         {**PETS, "a.txt": b"cat/0.jpg\n", "b.txt": "\n".join(PETS).encode()},
         "--split train=a.txt --split test=a.txt",

@@ -240,7 +240,8 @@ def _question(inspection: Inspection, interpretations: Mapping[str, Interpretati
     ways_text = number_of(way_count, "way")
     if stopped_count:
         ways_text += f", and {stopped_count} more would stop"
-    problem = Hint(f"{inspection.folder} can be read in {ways_text}: ", join_hints("; ", evidence))
+    evidence_text = join_hints("; ", dict.fromkeys(evidence))
+    problem = Hint(f"{inspection.folder} can be read in {ways_text}: ", evidence_text)
     expected = f"expected one way ({'; '.join(meanings)})"
     choose = "choose one" if len(alternatives) > 1 else "take the way below"
     if len(alternatives) > _MOST_ALTERNATIVES:
