@@ -514,6 +514,11 @@ SAYINGS: dict[str, Saying] = {
         ("  4 of 4 images, 2 classes: imagenet-prep init data --as boxes-in-class-folders\n",),
         absent=("boxes of 1 class: cat; 2 folders of files: a, b; a, b annotate",),
     ),
+    "two files of arrays": Saying(
+        {"a.npz": ARRAYS["train.npz"], "b.npz": ARRAYS["train.npz"]},
+        "",
+        ("counts the samples that", "  4 of 4 samples, 2 classes: imagenet-prep init"),
+    ),
     "a list given twice": Saying(
         {**PETS, "a.txt": b"cat/0.jpg\n", "b.txt": "\n".join(PETS).encode()},
         "--split train=a.txt --split test=a.txt",
