@@ -255,7 +255,7 @@ SAYINGS: dict[str, Saying] = {
         JOINED,
         "",
         (
-            "2 obstacles: data/train.csv, data/val.csv name 9 of 10 images; no line names 9.jpg",
+            "2 obstacles: data/train.csv, data/val.csv name 9 of 10 images, and not 9.jpg",
             ": 1 path leads to no image: none.jpg in data/val.csv, line 5",
             "\nto accept that, run the command with --as with-labels below\n",
         ),
@@ -425,7 +425,7 @@ SAYINGS: dict[str, Saying] = {
             "l.csv": table([f"{number}.npy" for number in range(3)], "file,label", "a b"),
         },
         "",
-        ("names 3 of 4 arrays; no line names 3.npy\nevery array needs a line",),
+        ("names 3 of 4 arrays, and not 3.npy\nevery array needs a line",),
         absent=(" images", " image "),
     ),
     "an image among arrays": Saying(
@@ -518,6 +518,12 @@ SAYINGS: dict[str, Saying] = {
         {"a.npz": ARRAYS["train.npz"], "b.npz": ARRAYS["train.npz"]},
         "",
         ("counts the samples that", "  4 of 4 samples, 2 classes: imagenet-prep init"),
+    ),
+    "a document without a column": Saying(
+        _labelled(l_json=b'{"0.jpg": "a", "1.jpg": "b", "2.jpg": "a", "3.jpg": "b"}'),
+        "--label x",
+        ("no table of its images with the column x",),
+        status=2,
     ),
     "a list given twice": Saying(
         {**PETS, "a.txt": b"cat/0.jpg\n", "b.txt": "\n".join(PETS).encode()},

@@ -19,7 +19,13 @@ from imagenet_prep.init.joined_labels import join_by_split
 from imagenet_prep.init.label_tables import LabelsFile, LabelsRefusal
 from imagenet_prep.init.labels_search import last_names, mentions_half
 from imagenet_prep.init.table_forms import Sought
-from imagenet_prep.init.table_search import is_text, judge_tables, label_alike, take_hidden
+from imagenet_prep.init.table_search import (
+    has_class_names,
+    is_text,
+    judge_tables,
+    label_alike,
+    take_hidden,
+)
 from imagenet_prep.init.unfit_files import strange_among, unreadable, wrong_formats
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.columns import Content, has_ending_of, is_other_image
@@ -137,7 +143,8 @@ def inspect_folder(folder: Path, engine: Engine, options: InitOptions | None = N
     sizes = _sizes_of_others(sought, listing, remarks, images)
     judged = _judge_texts(sought, sizes, images)
     tables_inside = [name for name in judged if not name.startswith("../")]
-    for name in tables_inside:
+    names_of_classes = [name for name in sizes if has_class_names(sought, name)]
+    for name in (*tables_inside, *names_of_classes):
         sizes.pop(name, None)
     annotations = find_annotations(folder, list(sizes), tables_inside, images.items)
     strange_names = strange_among(sizes, images.content)
