@@ -480,6 +480,13 @@ SAYINGS: dict[str, Saying] = {
         ("--names data/n.txt for a recipe without classes",),
         status=2,
     ),
+    "the file of the names of classes": Saying(
+        {**images("0/1.jpg", "1/2.jpg"), "n.txt": b"cat\ndog\n"},
+        "--names data/n.txt",
+        ("cat is 0, dog is 1",),
+        status=0,
+        absent=("skipped",),
+    ),
     "names of classes by number": Saying(
         {
             **{f"{label}/{name}": None for label in "01" for name in FLAT},

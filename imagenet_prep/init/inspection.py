@@ -20,7 +20,6 @@ from imagenet_prep.init.label_tables import LabelsFile, LabelsRefusal
 from imagenet_prep.init.labels_search import last_names, mentions_half
 from imagenet_prep.init.table_forms import Sought
 from imagenet_prep.init.table_search import (
-    has_class_names,
     is_text,
     judge_tables,
     label_alike,
@@ -143,8 +142,7 @@ def inspect_folder(folder: Path, engine: Engine, options: InitOptions | None = N
     sizes = _sizes_of_others(sought, listing, remarks, images)
     judged = _judge_texts(sought, sizes, images)
     tables_inside = [name for name in judged if not name.startswith("../")]
-    names_of_classes = [name for name in sizes if has_class_names(sought, name)]
-    for name in (*tables_inside, *names_of_classes):
+    for name in tables_inside:
         sizes.pop(name, None)
     annotations = find_annotations(folder, list(sizes), tables_inside, images.items)
     strange_names = strange_among(sizes, images.content)

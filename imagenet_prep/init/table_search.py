@@ -49,12 +49,12 @@ def judge_tables(
             break
         judged |= judge_otherwise(sought, names)
     for name, judgement in judged.items():
-        if isinstance(judgement, LabelsRefusal) and has_class_names(sought, name):
+        if isinstance(judgement, LabelsRefusal) and _has_class_names(sought, name):
             judged[name] = None
     return judged
 
 
-def has_class_names(sought: Sought, name: str) -> bool:
+def _has_class_names(sought: Sought, name: str) -> bool:
     """Whether the user says that a file has the names of the classes."""
     file = sought.options.names
     return file is not None and place_of_table(sought.folder, name).resolve() == file.resolve()

@@ -4,7 +4,9 @@ or as notes.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -49,6 +51,11 @@ def find_unread(inspection: Inspection, interpretation: Interpretation) -> Unrea
     _add_tables(unread, inspection, interpretation, read_tables)
     _add_annotations(unread, inspection, interpretation, read_tables)
     read_files.update(interpretation.containers)
+    if inspection.options.names is not None:
+        names_path = os.path.relpath(
+            inspection.options.names.resolve(), inspection.folder.resolve()
+        )
+        read_files.add(Path(names_path).as_posix())
     _add_others(unread, inspection, interpretation, read_files)
     unread.notes += _notes_on_skipped(inspection)
     return unread
