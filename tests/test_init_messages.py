@@ -477,7 +477,7 @@ SAYINGS: dict[str, Saying] = {
     "names of classes without classes": Saying(
         {**images(*FLAT), "n.txt": b"cat\ndog\n"},
         "--as unlabelled --names data/n.txt",
-        ("--names data/n.txt for a recipe without classes",),
+        ("--names data/n.txt: the images have no classes of their own",),
         status=2,
     ),
     "the file of the names of classes": Saying(

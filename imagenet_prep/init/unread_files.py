@@ -51,14 +51,19 @@ def find_unread(inspection: Inspection, interpretation: Interpretation) -> Unrea
     _add_tables(unread, inspection, interpretation, read_tables)
     _add_annotations(unread, inspection, interpretation, read_tables)
     read_files.update(interpretation.containers)
-    if inspection.options.names is not None:
-        names_path = os.path.relpath(
-            inspection.options.names.resolve(), inspection.folder.resolve()
-        )
-        read_files.add(Path(names_path).as_posix())
+    read_files.update(_files_of_names(inspection))
     _add_others(unread, inspection, interpretation, read_files)
     unread.notes += _notes_on_skipped(inspection)
     return unread
+
+
+def _files_of_names(inspection: Inspection) -> list[str]:
+    """The file that the user says has the names of the classes, from the folder; none without."""
+    file = inspection.options.names
+    if file is None:
+        return []
+    path = os.path.relpath(file.resolve(), inspection.folder.resolve())
+    return [Path(path).as_posix()]
 
 
 def _outside_of_containers(
