@@ -616,13 +616,13 @@ FOLDERS: dict[str, Made] = {
         labelled("l.csv", STEMS), "l.csv names 6 of 6 images in its column `id`", train=LETTERS
     ),
     "no endings, and too few": refused(
-        labelled("l.csv", STEMS, names=[*FLAT, "6.jpg"]), "no line names 6.jpg"
+        labelled("l.csv", STEMS, names=[*FLAT, "6.jpg"]), ", and not 6.jpg"
     ),
     "no endings, and too many": refused(
         labelled("l.csv", STEMS, names=FLAT[1:]), "1 path leads to no image"
     ),
     "no endings, two of a name": refused(
-        {**images("0.png"), **labelled("l.csv", STEMS)}, "no line names 0."
+        {**images("0.png"), **labelled("l.csv", STEMS)}, ", and not 0."
     ),
     "no endings, a list of classes": refused(
         labelled("l.csv", "0,cat\n1,dog\n", names=FLAT[:2]), "init finds no labels there"

@@ -518,7 +518,10 @@ def test_every_value_of_a_picture_is_kept(tmp_path: Path) -> None:
             "2 arrays of statistics are not read: std of a.npz, mean of a.npz",
         ),
         ({"y_train": np.arange(6) / 2}, "no class: label holds no labels of classes"),
-        ({"x_test": np.zeros((2, 8, 8), np.uint8)}, "no class: the files have no column of labels"),
+        (
+            {"x_test": np.zeros((2, 8, 8), np.uint8)},
+            "no class: the files have no column called label, ",
+        ),
     ],
 )
 def test_unread_arrays_and_missing_classes_are_named(
