@@ -309,7 +309,7 @@ def test_damage_in_a_part_is_reported(torch: Any, tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         with records.ShardWriter(folder / "train", shards=1) as shards:
             shards.write({"image/encoded": data, "image/class/label": 1})
-        with pytest.raises(InputError, match=r"record 0 at byte 0.*damaged"):
+        with pytest.raises(InputError, match=r"record 0 at byte 0.*can't be decoded"):
             ImageDataset(imagenet_prep.open(folder, "train"), crop=crop)[0]
 
 
@@ -342,6 +342,7 @@ def test_crops_that_can_not_be(torch: Any, wrong: dict[str, Any], photographs: P
 
     with pytest.raises(UsageError, match=rf"^RandomResizedCrop\({next(iter(wrong))}="):
         RandomResizedCrop(**{"size": 224, **wrong})
+    assert RandomResizedCrop(224, flip=np.float32(0.5)).flip == 0.5  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=r"^ImageDataset\(crop="):
         ImageDataset(imagenet_prep.open(photographs, "train"), crop=224)
 

@@ -85,7 +85,7 @@ def test_the_page_names_every_option_of_dataloader(torch: Any) -> None:
     ("options", "message"),
     [
         ({"generator": "Generator"}, "expected seed="),
-        ({"batch_sampler": [[0, 1]]}, "give it a sampler"),
+        ({"batch_sampler": [[0, 1]]}, "give it batch_size, and a sampler"),
         ({"world": 2}, r"Loader\(world=2\).*\n.*rank and world"),
         ({"rank": 1}, r"Loader\(rank=1\).*\n.*rank and world"),
         ({"rank": -1, "world": 2}, "rank from 0 up and below the world"),

@@ -182,7 +182,7 @@ def test_a_damaged_image_is_named(data_dir: Path) -> None:
         assert caught.value.hint == f"get a sound copy of {archive}"
     with pytest.raises(
         InputError,
-        match=rf"{found[second].filename} \(ILSVRC2012_img_train.tar.*its image is damaged",
+        match=rf"{found[second].filename} \(ILSVRC2012_img_train.tar.*its image can't be decoded",
     ) as caught:
         found[second].array()
     assert caught.value.hint == f"get a sound copy of {archive}"

@@ -105,11 +105,10 @@ def test_ranks_and_epochs_are_resumed(tf: Any, made_set: Layout) -> None:
     for wrong, expected in (
         ({"rank": 2, "world": 2}, "the rank from 0 up and below the world"),
         ({"world": 99}, "expected rank and world"),
-        ({"rank": 0, "world": 99}, "expected a world of at most"),
         ({"start": 1}, "expected a seed, and an epoch from 0"),
         ({"epoch": 1, "seed": None}, "expected a seed, and an epoch from 0"),
         ({"epoch": -1}, "expected a seed, and an epoch from 0"),
-        ({"start": -1}, "start from 0"),
+        ({"start": -1}, "expected a whole number of at least 0"),
         ({"batch_size": 0}, "expected a whole number of at least 1"),
         ({"image_size": 2.5}, "expected a whole number of at least 1"),
         ({"shuffle_buffer": 0}, "expected a whole number of at least 1"),
@@ -117,6 +116,8 @@ def test_ranks_and_epochs_are_resumed(tf: Any, made_set: Layout) -> None:
     ):
         with pytest.raises(UsageError, match=rf"^dataset\(.*\n.*{expected}"):
             run(**wrong)
+    with pytest.raises(UsageError, match="shards for 99 ranks\nexpected at least one shard for"):
+        run(rank=0, world=99)
 
 
 @pytest.fixture(scope="module")

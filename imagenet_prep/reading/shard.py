@@ -259,7 +259,7 @@ class Record:
         try:
             return decode(self.encoded)
         except ImageError as error:
-            raise self.damaged_image(error, f"{self.place}: its image is damaged") from error
+            raise self.damaged_image(error, f"{self.place}: its image can't be decoded") from error
 
     def damaged_image(self, error: ImageError, what: str) -> DamagedRecordError:
         """The error for an image of this record that can't be decoded; ``what`` says which one."""

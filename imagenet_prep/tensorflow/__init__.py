@@ -164,10 +164,10 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
     _check_numbers(batch_size, image_size, shuffle_buffer, window)
     rank, world = _find_rank(rank, world)
     records = ShardSet(data_dir, split)
-    _refuse_unlabelled(records, unlabelled)
+    _refuse_unlabelled(records, data_dir, unlabelled)
     if training is None:
         training = split == "train"
-    _check_start(records, rank, world, start)
+    _check_start(records, world, start)
     _check_epoch(seed, epoch, start, training=training)
 
     shard_numbers = range(len(records.paths))[rank::world]
@@ -240,12 +240,15 @@ def _find_rank(rank: int | None, world: int | None) -> tuple[int, int]:
     return environment.rank or 0, environment.world
 
 
-def _check_start(records: ShardSet, rank: int, world: int, start: int) -> None:
+def _check_start(records: ShardSet, world: int, start: int) -> None:
     """Raise UsageError for a rank without a shard, or a start before the first batch."""
-    if world > len(records.paths) or start < 0:
+    whole("dataset(start=", start, 0)
+    if world > len(records.paths):
+        shards = number_of(len(records.paths), f"{records.split} shard")
         raise UsageError(
-            f"dataset(rank={rank}, world={world}, start={start})",
-            f"expected a world of at most {len(records.paths)} (one shard per rank), start from 0",
+            f"{shards} for {world} ranks",
+            "expected at least one shard for each rank",
+            "use fewer ranks, or make the set with more shards",
         )
 
 
@@ -274,13 +277,16 @@ def _count_batches(
     return math.ceil(own_records / batch_size)
 
 
-def _refuse_unlabelled(records: ShardSet, unlabelled: int | None) -> None:
+def _refuse_unlabelled(
+    records: ShardSet, data_dir: str | os.PathLike[str], unlabelled: int | None
+) -> None:
     """Raise InputError if the manifest counts records without a label,
     and no label stands for it.
     """
     if records.unlabelled and unlabelled is None:
         verb = "has" if records.unlabelled == 1 else "have"
-        what = f"{number_of(records.unlabelled, 'record')} of {records!r} {verb} no label"
+        count = number_of(records.unlabelled, f"{records.split} record")
+        what = f"{count} in {data_dir} {verb} no label"
         hint = (
             "give unlabelled=-1, and leave them out: dataset.unbatch().filter(lambda image, "
             "label: label >= 0).batch(N)"

@@ -207,7 +207,9 @@ class DeviceBatches:
         try:
             facts = read_facts(record.encoded)
         except ImageError as error:
-            raise record.damaged_image(error, f"{record.place}: its image is damaged") from error
+            raise record.damaged_image(
+                error, f"{record.place}: its image can't be decoded"
+            ) from error
         return Draft(number, record, label, facts.height, facts.width)
 
     def _draw(self, drafts: Sequence[Draft]) -> list[Draw]:
@@ -274,7 +276,7 @@ class DeviceBatches:
             place = draft.record.place
             raise InputError(
                 f"{place}: {self._device} decodes its image to other pixels than the CPU",
-                f"expected at most {MOST_APART:.0f} levels on average, got {apart:.0f}",
+                f"expected at most {MOST_APART:.0f} levels on average, got {apart:.1f}",
                 "report it, and leave decode=... out: workers decode then",
             )
 
