@@ -106,7 +106,7 @@ class DamagedRecordError(InputError):
 def all_of(obstacles: Sequence[InputError]) -> InputError:
     """Combine several obstacles into one error that names each, so that one run shows them all.
 
-    They are numbered if their hints differ, and each hint has the numbers of its obstacles.
+    They are numbered unless all have the same hint, and each hint has the numbers of its obstacles.
     """
     if len(obstacles) == 1:
         return obstacles[0]
@@ -118,7 +118,8 @@ def all_of(obstacles: Sequence[InputError]) -> InputError:
             numbers_by_hint.setdefault(obstacle.hint, []).append(f"({number})")
     hints = [*numbers_by_hint]
     lead = "then: "
-    if len(hints) > 1:
+    is_hint_of_all = all(len(numbers) == len(shown) for numbers in numbers_by_hint.values())
+    if not is_hint_of_all:
         lead = ""
         texts = [f"({number}) {text}" for number, text in enumerate(texts, 1)]
         hints = [Hint(f"{', '.join(numbers)} ", hint) for hint, numbers in numbers_by_hint.items()]

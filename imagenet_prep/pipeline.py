@@ -107,7 +107,7 @@ def run(
     progress = progress or Silent()
     if own := own_images(layout):
         proposed = Hint("for your own data set: ", command("init", own))
-        progress.note(Hint(f"{own} holds images that are not from ImageNet; ", proposed))
+        progress.note(Hint(f"{own} holds images without ImageNet's names; ", proposed))
     with hold(layout.lock_paths):
         work = _RunWork.find(layout, fetching, options, extract)
         fetched = _fetch(layout, work, progress)
@@ -242,16 +242,18 @@ def _kept_verdict(layout: Layout) -> Verdict | None:
 def _annotate(
     layout: Layout, engine: Engine, work: _RunWork, progress: Progress
 ) -> AnnotateSummary | None:
-    """Run annotate, unless the site's copy has no boxes or an earlier
+    """Run annotate, unless a site's copy lacks annotations or an earlier
     annotate already read other boxes.
     """
     validation, site = work.options.validation_boxes, work.site
     splits = facts.SPLITS if validation else (facts.TRAIN,)
-    if any(find_annotations(layout, split) is None for split in splits):
+    lacking = [split for split in splits if find_annotations(layout, split) is None]
+    if lacking:
         if all(find_boxes_csv(layout, split) for split in splits):
             return None
         if site is not None:
-            progress.note(f"{site.name}'s copy has no boxes; its records are made without boxes")
+            images = f"{' and '.join(lacking)} images"
+            progress.note(f"annotate is left out: no annotations of {images} in {layout.raw_dir}")
             return None
     return annotate(layout, engine, validation=validation, progress=progress)
 

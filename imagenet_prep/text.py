@@ -58,7 +58,7 @@ def number_of(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
-SIZES = "expected a number of bytes, perhaps with a unit: 100MB, 2 kB or 1.5GiB"
+SIZES = "expected a whole number of bytes above 0, perhaps with a unit: 100MB, 2 kB or 1.5GiB"
 """The grammar of sizes, for messages."""
 
 _SIZE = re.compile(

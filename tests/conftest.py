@@ -44,7 +44,7 @@ odd_json part_sets patterns planning raw_set recipe_pages recipe_places recipe_s
 refusals regroup remedies repaired_bytes segmentation setting_values shard_writer show sites status
 table_page terminal toy_format toy_source trust twice universal_table upright voc whole_inputs
 wording init_messages misread_folders path_parts recipe_notes words_of_commands words_of_findings
-words_of_reports array_faults
+words_of_reports array_faults rare_annotations
 """
 """Tests of what no Python changes, by the names of their modules: a second Python is spared them.
 
@@ -249,15 +249,33 @@ def objects(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 @contextlib.contextmanager
 def stores_for_a_while() -> Iterator[None]:
-    """Afterwards this process may be forked again as if it had asked no store, and no worker waits
-    that an engine forked before the first request.
+    """Stores are asked anew, and afterwards this process may be forked again."""
+    from imagenet_prep.storage.object_store import client
+
+    client.cache_clear()
+    yield
+    _forget_requests()
+
+
+@pytest.fixture(autouse=True)
+def _no_requests_left() -> Iterator[None]:
+    """No test runs in a process that has asked a store in an earlier one: its workers would be
+    spawned, not forked. They take a third of a second each, and know nothing of what a test patched.
+    """
+    yield
+    first_request = sys.modules.get("imagenet_prep.storage.first_request")
+    if first_request is not None and first_request.is_made():
+        _forget_requests()
+
+
+def _forget_requests() -> None:
+    """Let this process be forked again as if it had asked no store, and end the workers that an
+    engine forked before the first request.
     """
     from imagenet_prep.engines.processes import _end
     from imagenet_prep.storage import first_request
     from imagenet_prep.storage.object_store import client
 
-    client.cache_clear()
-    yield
     client.cache_clear()
     first_request._state.is_made = False
     for engine in list(first_request._engines.values()):

@@ -358,7 +358,7 @@ FOLDERS: dict[str, Made] = {
         images("images/1.jpg", "images/2.jpg"), train={"1.jpg": None, "2.jpg": None}
     ),
     "nested class folders": refused(
-        images("dog/husky/1.jpg", "dog/poodle/2.jpg", "cat/3.jpg"), "classes: ["
+        images("dog/husky/1.jpg", "dog/poodle/2.jpg", "cat/3.jpg"), "(classes: cat, "
     ),
     "nested class folders, their ways": refused(
         images(*DEEP), "--as inner-folders", "--as folder-paths"
@@ -377,7 +377,7 @@ FOLDERS: dict[str, Made] = {
     ),
     "inner folders of one name": refused(
         images("a/x/1.jpg", "b/x/2.jpg"),
-        *("a/x and b/x end in the same folder", "--as folder-paths"),
+        *("a/x and b/x have one name as classes", "--as folder-paths"),
         structure="inner-folders",
     ),
     "nested class folders in a tar": refused(one_tar(*DEEP), "class_folder: inner"),
@@ -600,10 +600,10 @@ FOLDERS: dict[str, Made] = {
         labelled("l.csv", CSV.encode() + b"x.jpg,\xe9\n"), "l.csv, line 8", "not UTF-8"
     ),
     "half of the images": refused(
-        labelled("l.csv", CSV[:-18]), "labels 4 of 6 images", "--as with-labels"
+        labelled("l.csv", CSV[:-18]), "names 4 of 6 images", "--as with-labels"
     ),
     "files that are not there": refused(
-        labelled("l.csv", CSV + "7.jpg,a\n"), "line 8 names 7.jpg", "--as with-labels"
+        labelled("l.csv", CSV + "7.jpg,a\n"), "7.jpg in line 8", "--as with-labels"
     ),
     "no label": refused(
         labelled("l.csv", CSV.replace("0.jpg,a", "0.jpg,")), "a label: line 2", "--as with-labels"
@@ -619,7 +619,7 @@ FOLDERS: dict[str, Made] = {
         labelled("l.csv", STEMS, names=[*FLAT, "6.jpg"]), "no line names 6.jpg"
     ),
     "no endings, and too many": refused(
-        labelled("l.csv", STEMS, names=FLAT[1:]), "labels 1 file that is not there"
+        labelled("l.csv", STEMS, names=FLAT[1:]), "1 path leads to no image"
     ),
     "no endings, two of a name": refused(
         {**images("0.png"), **labelled("l.csv", STEMS)}, "no line names 0."
@@ -774,7 +774,7 @@ FOLDERS: dict[str, Made] = {
         train={"1.JPG": 3, "2.JPG": 4},
     ),
     "two images of a key": refused(
-        one_tar("1.jpg", "1.JPG", **{"1.cls": b"3"}), "0/1 has two members .jpg"
+        one_tar("1.jpg", "1.JPG", **{"1.cls": b"3"}), "two members of 0/1 end in .jpg"
     ),
     "dots in keys": refused(
         one_tar("a.b.jpg", **{"a.b.cls": b"3"}), "has no image for 0/a", "ends at the first dot"
@@ -841,7 +841,7 @@ FOLDERS: dict[str, Made] = {
         "labels in fine and in coarse",
     ),
     "parquet of numbers": refused(
-        {"a.parquet": parquet("1.jpg", column="")}, "a.parquet holds no images"
+        {"a.parquet": parquet("1.jpg", column="")}, "a.parquet has no column of images"
     ),
     "images outside of tars": refused(
         {**images(*CATS), "more.tar": TARS["n00000001.tar"]}, "1 tar that would not be"

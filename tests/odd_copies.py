@@ -282,7 +282,7 @@ TOLD: dict[str, tuple[Write, str]] = {
     "train alone with .jpg": (_train_with_jpg, "train has images that are named .jpg: n0"),
     "deeper in class folders": (
         _deeper,
-        "train has its images in folders within class folders: n0",
+        "train has images in folders within class folders: n0",
     ),
     "upper case": (_upper_case, "train has class folders in upper case: N0"),
     "below imagenet/": (
@@ -348,7 +348,7 @@ TOLD: dict[str, tuple[Write, str]] = {
     ),
     "train without class folders": (
         _flat_train,
-        "train has its images in no class folders: n01440764_",
+        "train has images outside class folders: n01440764_",
     ),
     "train/train/train": (
         _folders("train/train/train", "val/val/val"),

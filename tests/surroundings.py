@@ -330,7 +330,7 @@ def proxy_makes_a_tunnel(place: Place) -> None:
 _OURS = "the proxy 127.0.0.1"
 _UNKNOWN = (
     "can't reach the proxy no-such-proxy.invalid:",
-    "unknown host name",
+    "no address was found for its name",
     "nothing was fetched",
 )
 _NO_CONNECTION = "no connection to the proxy 127.0.0.1:9 ("
@@ -450,7 +450,7 @@ TABLE += [
     Surroundings(
         "certificate_is_its_own",
         5,
-        (*_UNTRUSTED, "this machine's clock, and the file in REQUESTS_CA_BUNDLE"),
+        (*_UNTRUSTED, "this machine's clock, and the certificates that REQUESTS_CA_BUNDLE names"),
         _by("own"),
     ),
     Surroundings("certificate_has_expired", 5, (*_UNTRUSTED, "clock"), _by("old")),
@@ -472,7 +472,10 @@ def _at(url: str) -> Make:
 
 
 _UNREACHED = ("no connection", "nothing was fetched")
-_NO_HOST = ("can't reach no-such-host.invalid: unknown host name", "nothing was fetched")
+_NO_HOST = (
+    "can't reach no-such-host.invalid: no address was found for its name",
+    "nothing was fetched",
+)
 TABLE += [
     Surroundings("nobody_is_there", 5, _UNREACHED, _at("http://127.0.0.1:9/")),
     Surroundings("server_is_unknown", 5, _NO_HOST, _at("http://no-such-host.invalid/")),

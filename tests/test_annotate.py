@@ -343,15 +343,15 @@ def test_a_box_of_equal_corners_comes_to_the_record(
 
 
 BAD = {
-    "doctype": (b"<!DOCTYPE a [<!ENTITY x 'y'>]>" + xml(), "document type"),
+    "doctype": (b"<!DOCTYPE a [<!ENTITY x 'y'>]>" + xml(), "DOCTYPE"),
     "deep": (b"<a>" * 100 + b"</a>" * 100, "nested in each other"),
     "large": (xml() + b" " * 3 * LARGEST, "larger than"),
-    "no-size": (xml(size=""), "no size"),
+    "no-size": (xml(size=""), "<width> is missing"),
     "size-0": (xml(size=SIZE.replace("100", "0")), "> is 0: expected 1 or more"),
     "text": (xml(size=SIZE.replace("100", "hundred")), "'hundred', not an integer"),
-    "encoding": (b"<?xml version='1.0' encoding='utf-16'?>" + xml(), "not well-formed"),
-    "cut": (xml()[:-5], "not well-formed"),
-    "empty": (b"", "not well-formed"),
+    "encoding": (b"<?xml version='1.0' encoding='utf-16'?>" + xml(), "can't be read as XML"),
+    "cut": (xml()[:-5], "can't be read as XML"),
+    "empty": (b"", "can't be read as XML"),
 }
 
 
@@ -519,6 +519,7 @@ HOSTILE_TARS = {
     ),
     "a file twice": (pack(FILES[:1] * 2), f"holds {WNID}/{WNID}_1.xml twice"),
     "no annotations": (pack([]), "no annotations"),
+    "a web page": (b"<html>" * 99, "is not a tar, or is damaged at byte 0"),
     "an inflated member": (pack([FILES[0], (FILES[1][0], BOMB)]), "beyond the limit of"),
     "an inflated end": (TAR + BOMB, "more than padding follows"),
     "two tars joined": (TAR + pack(FILES[:1]), "more than padding follows"),
@@ -682,6 +683,12 @@ def test_a_broken_line_is_named(line: bytes) -> None:
         parse_boxes(b"a,0,0,1,1\n" + line + b"\nb,0,0,1,1\n")
     assert caught.value.line == 2
     assert str(caught.value).startswith("line 2: expected ")
+
+
+def test_a_box_without_a_name_is_not_called_reversed() -> None:
+    """Its corners are right."""
+    with pytest.raises(BoxesFault, match="expected NAME,XMIN"):
+        parse_boxes(b",0,0,1,1\n")
 
 
 def test_a_cut_file_is_refused() -> None:

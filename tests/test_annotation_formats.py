@@ -682,7 +682,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     ),
     "KITTI: a short line": (
         {"a.txt": f"cat 0 0 0 8 4 40 20 {'0 ' * 7}\n" * 3 + "cat 0 0 0 8\n"},
-        "a.txt, line 4: 5 values; expected 15",
+        "a.txt, line 4: the line has 5 values; expected 15",
     ),
     "VIA: a point": (
         {"v.json": json.dumps(via(region("cat", "point", cx=8, cy=4)))},
@@ -702,7 +702,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
                 )
             )
         },
-        "regions[0]: 2 boxes are ticked of class; expected one, the class",
+        "regions[0]: 2 checkboxes are ticked in its attribute class; expected one, the class",
     ),
     "VIA: a number for the class": (
         {"v.json": json.dumps(via({**rect(CAT), "region_attributes": {"class": 3}}))},
@@ -722,7 +722,8 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
             )
         },
         (
-            "no class among its attributes (size, quality); expected the class as a text; "
+            "none of its attributes (size, quality) has a usual name of a class; expected the class "
+            "as a text; "
             "name the attribute in the recipe's `boxes`: columns: {label: ATTRIBUTE}"
         ),
     ),
@@ -737,14 +738,14 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
             )
         },
         (
-            "annotations.xml: no image has a box, a polygon or an ellipse; expected some: tags "
+            "annotations.xml: no image has a box, a polygon or an ellipse; expected at least one: tags "
             "are classes of whole images; a labels file can give an image several classes"
         ),
     ),
     "CVAT: nothing is annotated": (
         {"annotations.xml": cvat(("a.jpg", ""))},
         (
-            "annotations.xml: no image has a box, a polygon or an ellipse; expected some; "
+            "annotations.xml: no image has a box, a polygon or an ellipse; expected at least one; "
             "correct it and run the same command again"
         ),
     ),
@@ -758,7 +759,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     ),
     "CVAT: an entity": (
         {"annotations.xml": '<!DOCTYPE a [<!ENTITY b "c">]>' + cvat(("a.jpg", CVAT_BOX))},
-        "annotations.xml: it has <!DOCTYPE, a document type declaration",
+        "annotations.xml: it holds <!DOCTYPE, which can declare entities",
     ),
     "Label Studio: two annotators": (
         {
@@ -766,11 +767,11 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
                 [{**(one := task("/x/a.jpg", percent(CAT))), "annotations": one["annotations"] * 2}]
             )
         },
-        "p.json: [0] (id 7): the image has 2 annotations; expected one",
+        "p.json: [0] (id 7): the task has 2 annotations; expected one",
     ),
     "Label Studio: rotated": (
         {"p.json": json.dumps([task("/x/a.jpg", percent(CAT, rotation=30))])},
-        "object 1: the region is rotated; expected sides along those of the image",
+        "object 1: the region is rotated; expected a rotation of 0",
     ),
     "Label Studio: turned": (
         {"p.json": json.dumps([_with_results(image_rotation=90)])},
@@ -794,7 +795,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     **{
         f"Label Studio: {name}": (
             {"p.json": json.dumps([one], indent=1)},
-            "it is not a task of Label Studio",
+            "a part of the task is missing, or of another type",
         )
         for name, one in {
             "no result": {**task("/x/a.jpg"), "annotations": [{}], "old": LS_REGION},
@@ -832,11 +833,12 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     },
     "VIA: rotated": (
         {"v.json": json.dumps(via(region("cat", "ellipse", cx=30, cy=20, rx=9, ry=3, theta=1.5)))},
-        "regions[0]: the ellipse is rotated",
+        "regions[0]: the region is rotated; expected a theta of 0",
     ),
     "CSV: the class may be one of two columns": (
         {"b.csv": "image,x1,y1,x2,y2,kind,breed\na.jpg,1,1,2,2,x,y\n"},
-        "no column for label; expected one of image, x1, y1, x2, y2, kind, breed; "
+        "no column has a usual name of a class; expected one of kind, breed, or a column such as "
+        "label or class; "
         "if it is one of them, choose it: "
         "imagenet-prep init in --as csv-boxes --label kind",
     ),
@@ -847,7 +849,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     "YOLO: no labels": (
         {"data.yaml": "train: images\nnames: [cat, dog]\n"},
         (
-            "data.yaml is that of a YOLO set, and no text file has a box of an image; "
+            "data.yaml describes a YOLO set, and no text file has a box of an image; "
             "expected labels/train/a.txt for"
         ),
     ),
@@ -858,21 +860,21 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     "COCO: names of another folder": (
         {"c.json": coco("photos/b.jpg", CAT)},
         (
-            "c.json has 1 annotated image, which is not among the images; expected names such as "
-            "a.jpg, and it has photos/b.jpg"
+            "c.json: 1 annotated image, which is not among the images; expected names such as "
+            "a.jpg, got photos/b.jpg"
         ),
     ),
     "CUB: a short line": (
         {"images.txt": "1 a.jpg\n", "bounding_boxes.txt": "1 1 1 2 2\n1\n"},
-        "bounding_boxes.txt, line 2: 1 value; expected 5",
+        "bounding_boxes.txt, line 2: the line has 1 value; expected 5",
     ),
     "FiftyOne: a number, and no names of classes": (
         {
             "labels.json": '{"classes": [], "labels": {"a": [{"label": 0, "bounding_box": [0, 0, 1, 1]}]}}'
         },
         (
-            "labels.json: labels.a[0]: the class is the number 0, and the file has no list "
-            "`classes`; expected the name of the class, or that list"
+            "labels.json: labels.a[0]: the class is the number 0, and no list `classes` names "
+            "it; expected the name of the class, or that list"
         ),
     ),
     "FiftyOne: a label of another type": (
@@ -888,8 +890,8 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     "WIDER: the file ends too early": (
         {"wider.txt": "a/a.jpg\n3\n1 1 9 9 0 0 0 0 0 0\n"},
         (
-            "wider.txt, line 1: the file ends after 1 of them; expected 3 lines of x, y, width "
-            "and height for a/a.jpg"
+            "wider.txt, line 1: the file ends after 1 line of boxes; expected 3 lines of x, y, "
+            "width and height for a/a.jpg"
         ),
     ),
     "WIDER: no number": (
@@ -898,7 +900,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     ),
     "run lengths: one within another": (
         {"runs.csv": "ImageId,EncodedPixels\na.jpg,1 5 3 5\n"},
-        "runs.csv, line 2: the runs can't be filled: the run at 3 starts within the one before it",
+        "runs.csv, line 2: the runs can't be filled: the run at 3 starts before the end of an earlier one",
     ),
     "run lengths: out of the image": (
         {"runs.csv": "ImageId,EncodedPixels\na.jpg,1 5 3000 900\n"},
@@ -914,7 +916,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     ),
     "run lengths: one number": (
         {"runs.csv": "ImageId,EncodedPixels\na.jpg,7\n"},
-        "the runs can't be filled: they are 1 number; expected pairs of start and length",
+        "the runs can't be filled: 1 number can't be divided into pairs; expected pairs of start",
     ),
     "CUB: no such image": (
         {"images.txt": "1 a.jpg\n", "bounding_boxes.txt": "2 1 1 2 2\n"},
@@ -944,7 +946,7 @@ def test_tags_of_cvat_are_classes(tmp_path: Path) -> None:
     save(tmp_path / "r.yaml", "source: {files: in/*.jpg}\nboxes: {cvat: in/c.xml}\n")
     with pytest.raises(PrepError, match="tags are classes of whole images") as caught:
         convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(tmp_path / "r.yaml"))
-    assert "run imagenet-prep init --as cvat-tags: it makes a recipe" in caught.value.hint
+    assert "run imagenet-prep init FOLDER --as cvat-tags with the folder of" in caught.value.hint
     summary = init(tmp_path / "in", tmp_path / "t.yaml", ENGINE, structure="cvat-tags")
     convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(summary.recipe))
     assert verify(Layout(tmp_path / "out"), ENGINE).problems == ()

@@ -502,12 +502,12 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "COCO: a width beyond all numbers": (
         COCO,
         item("images", 1, width=10**400),
-        "images[1] (id 10): the size of the image is no number of pixels; expected at most",
+        "images[1] (id 10): the image has a size of over 9,007,199,254,740,992 x ",
     ),
     "COCO: two names": (
         COCO,
         coco(lambda v: v["categories"].append({"id": 1, "name": "x"})),
-        "the name is 'x', and 'person' before",
+        "the name is 'x', and 'person' in an earlier one",
     ),
     "COCO: cut": (
         COCO,
@@ -537,7 +537,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "COCO: no box": (
         COCO,
         coco(lambda v: v["annotations"][1].pop("bbox")),
-        "annotations[1] (id 2): no bbox",
+        "annotations[1] (id 2): the object has no bbox; expected it, or an outline",
     ),
     "COCO: no such image": (
         COCO,
@@ -583,7 +583,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
                 v["annotations"][0].update(keypoints=[1, 2], category_id=v["categories"][0]["id"]),
             )
         ),
-        "2 numbers of keypoints; expected three for each of 1",
+        "keypoints has 2 numbers; expected 3: three for each of 1",
     ),
     "COCO: key points of a category that names none": (
         COCO,
@@ -605,7 +605,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
                 [a.update(POINTS) for a in v["annotations"]],
             )
         ),
-        "annotations[0] (id 1): a visibility of 1e+30; expected 0, 1 or 2",
+        "annotations[0] (id 1): a keypoint's visibility is 1e+30; expected 0, 1 or 2",
     ),
     "COCO: category beyond 64 bits": (
         COCO,
@@ -620,7 +620,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "VOC: the remedy for another size": (
         VOC,
         voc("<width>", "<width>1"),
-        "; correct the size in the annotation file, or use the image that was annotated, or leave",
+        "; correct the annotated size, or use the image that was annotated, or leave",
     ),
     "VOC: a size of 0": (
         VOC,
@@ -628,33 +628,37 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         "xml: the image has a size of 0 x",
     ),
     "VOC: outside": (VOC, voc("<xmax>", "<xmax>1"), "xml: object 1: a box of"),
-    "VOC: no name": (VOC, voc("<name>", "<nom/><name></name><name>"), "object 1: no <name>"),
+    "VOC: no name": (
+        VOC,
+        voc("<name>", "<nom/><name></name><name>"),
+        "object 1: the object has no class in <name>",
+    ),
     "VOC: no number": (VOC, voc("<ymin>", "<ymin>x"), "object 1: <ymin>: 'x"),
     "VOC: not finite": (
         VOC,
         voc("<ymin>", "<ymin>nan</ymin><ymin>"),
-        "<ymin>: 'nan' is not a valid number; expected a finite number",
+        "<ymin>: 'nan' is not a valid number; expected a number from -9,0",
     ),
     "VOC: no ymin": (
         VOC,
         voc("<ymin>", "<ymin></ymin><ymin>"),
-        "object 1: <ymin>: the number is missing; expected a finite number",
+        "object 1: <ymin>: the number is missing; expected a number",
     ),
     "VOC: other images, and a file without an ending": (
         VOC,
         other_images_and_a_license,
-        "voc/Annotations has 6 annotated images, and none of them is among the images",
+        "voc/Annotations: 6 files, and none of them has the name of an image",
     ),
     "VOC: an entity": (
         VOC,
         voc("<annotation>", "<!DOCTYPE a [<!ENTITY b 'c'>]><annotation>"),
-        "a document type decl",
+        "it holds <!DOCTYPE, which can declare entities",
     ),
-    "VOC: no XML": (VOC, voc("</annotation>", ""), "2007_000000.xml: not well-formed XML"),
+    "VOC: no XML": (VOC, voc("</annotation>", ""), "2007_000000.xml: the XML can't be read: "),
     "VOC: a strange class": (
         VOC.replace("ns}", "ns, names: [dog]}"),
         nothing,
-        "' is not among the `names`; expected one of dog",
+        "' is not in `names`; expected one of dog",
     ),
     "VOC: no annotation": (
         VOC,
@@ -676,7 +680,11 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         yolo("0 .1 .2 .3 .4 .5 .6 -7.5 .2"),
         "line 2: the number -7.5 (value 8 of the line) is too small; expected numbers from 0 to 1",
     ),
-    "YOLO: one word": (YOLO, yolo("0"), "line 2: 1 value; expected 5: class, x, y, width, height"),
+    "YOLO: one word": (
+        YOLO,
+        yolo("0"),
+        "line 2: the line has 1 value; expected 5: class, x, y, width, height",
+    ),
     "YOLO: a number without a name": (
         YOLO,
         lambda folder: (
@@ -710,7 +718,11 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         yolo("0 0.5 1.5 0.1 0.1"),
         "line 2: a box of 0.45, 1.45, 0.55, 1.55 leads out of",
     ),
-    "YOLO: a class too many": (YOLO, yolo("3 0.5 0.5 0.1 0.1"), "line 2: class 3; expected 0 to 2"),
+    "YOLO: a class too many": (
+        YOLO,
+        yolo("3 0.5 0.5 0.1 0.1"),
+        "line 2: the class is 3; expected 0 to 2",
+    ),
     "YOLO: a polygon": (
         YOLO,
         yolo("0 0.1 0.1 0.2 0.1 0.2 0.2"),
@@ -735,7 +747,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "YOLO: empty names": (
         YOLO,
         saves("yolo/data.yaml", "names: []"),
-        "data.yaml: `names` has no classes",
+        "data.yaml: `names` lists no class",
     ),
     "YOLO: names without numbers": (
         YOLO,
@@ -757,11 +769,11 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         saves("yolo/labels/train/x.txt", ""),
         "annotation without an image: yolo/labels/train/x",
     ),
-    "CSV: not finite": (CSV, csv("a.jpg,80,40,dog,8,inf,9,20"), "boxes.csv, line 3: 'inf'"),
+    "CSV: not finite": (CSV, csv("a.jpg,80,40,dog,8,inf,9,20"), "boxes.csv, line 3: ymin: 'inf'"),
     "CSV: two sizes": (
         CSV,
         csv("a.jpg,90,40,dog,8,4,40,20"),
-        "line 3: the image has a size of 90 x 40; expected 80 x 40, as before",
+        "line 3: the image has a size of 90 x 40; expected 80 x 40, as in an earlier row",
     ),
     "CSV: a short row": (CSV, csv("a.jpg,80"), "line 3: 8 columns expected, 2 found"),
     "CSV: an open quote": (
@@ -769,16 +781,16 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         csv('a.jpg,80,40,"dog,8,4,40,20'),
         "boxes.csv, line 3: a quotation mark opens a cell",
     ),
-    "CSV: no class": (CSV, csv("a.jpg,80,40,,8,4,40,20"), "line 3: a row without a class"),
+    "CSV: no class": (CSV, csv("a.jpg,80,40,,8,4,40,20"), "line 3: the row has no class"),
     "CSV: no image": (
         CSV,
         csv(",80,40,dog,8,4,40,20"),
-        "line 3: a row without the name of an image",
+        "line 3: the row has no name of an image",
     ),
     "CSV: no corner": (
         CSV,
         csv("a.jpg,80,40,dog,8,,40,20"),
-        "line 3: the number is missing; expected a finite number",
+        "line 3: ymin: the number is missing; expected a number",
     ),
     "CSV: no such part of a box": (
         CSV.replace("boxes.csv}", "boxes.csv, columns: {left: xmin}}"),
@@ -793,7 +805,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "names of classes in three columns": (
         CSV.replace("boxes.csv}", "boxes.csv, names: csv/names.csv}"),
         saves("csv/names.csv", "dog,0\ncat,1,2\n"),
-        "csv/names.csv, line 2: 3 columns; expected a name and its number",
+        "csv/names.csv, line 2: the line has 3 cells; expected a name and its number",
     ),
     "names of classes in an empty text": (
         CSV.replace("boxes.csv}", "boxes.csv, names: csv/classes.txt}"),
@@ -823,7 +835,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "no annotations": (
         XMLS,
         nothing,
-        "xml is not there; expected a folder of annotations; paths are relative to --raw",
+        "xml is not there; expected a folder of annotations; relative paths start at --raw",
     ),
     "CUB: no names": (
         ONE + "boxes: {cub: bounding_boxes.txt}\n",
@@ -864,7 +876,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "the remedy for a mask of another size": (
         MASKS,
         saves("m/a.png", mask(48, 80)),
-        "; get a sound mask of this image, or use the image that the mask was made for, or leave",
+        "; replace the mask, or use the image that it was made for, or leave",
     ),
     "a mask that is cut": (
         MASKS,
@@ -885,7 +897,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "masks of other images": (
         ONE + "mask: {folder: m, unmasked: skip, missing: ignore}\n",
         saves("m/b.png", mask(80, 48)),
-        "m: no mask belongs to an image in",
+        "m: no mask belongs to an image; expected a mask with the name of an image, such as",
     ),
     "a mask that is a JPEG": (
         MASKS,
@@ -909,7 +921,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "a wrong type": (
         XMLS + "record: {a: {from: boxes.xmin, type: int64}}\n",
         saves("xml/a.xml", XML),
-        "can't be int64",
+        "the column boxes.xmin can't be of type int64",
     ),
 }
 
@@ -1038,7 +1050,7 @@ GOOD: Mapping[str, Any] = {
     },
 }
 WRONG: Mapping[str, tuple[dict[str, Any], str]] = {
-    "one too few": ({"boxes.xmin": [0.1]}, "the values of its boxes differ in number"),
+    "one too few": ({"boxes.xmin": [0.1]}, "the numbers of values of its boxes don't match"),
     "no label": ({"boxes.label": []}, "image/object/class/label 0"),
     "odd points": ({"boxes.keypoint_x": [0.1] * 5}, "image/object/keypoint/x 5"),
     "reversed": ({"boxes.xmin": [0.1, 0.5]}, "expected 0 <= xmin <= xmax <= 1"),
@@ -1341,7 +1353,11 @@ REFUSED: Mapping[str, tuple[Callable[[Path], object], str | None, tuple[str, ...
         None,
         ("1 image in no list of ImageSets/Main: JPEGImages/an image.jpg",),
     ),
-    "VOC: not there": (NOT_THERE, None, ("val.txt, line 2: 2007_9 is not among the files",)),
+    "VOC: not there": (
+        NOT_THERE,
+        None,
+        ("val.txt, line 2: 2007_9 leads to no file of the source, or to several",),
+    ),
     "VOC: lists of other images": (STRANGE, None, ("no line is the name of an image",)),
     "VOC: lists of other images, asked": (
         STRANGE,

@@ -106,10 +106,21 @@ WORDS = {
     "a text after a tar": (
         "x.tar",
         GOOD + b"end of file",
-        "is damaged at byte 1,024",
+        "is damaged, or has other bytes, at byte 1,024",
         "more than padding follows the end blocks: another tar or other bytes",
     ),
-    "one end block": ("x.tar", GOOD[:1536], "is damaged at byte 1,536", "its two end blocks"),
+    "a program before a zip": (
+        "x.zip",
+        make_zip(TWO, before=b"#!/x"),
+        "is damaged, or has other bytes, at byte ",
+        "4 bytes precede the zip",
+    ),
+    "one end block": (
+        "x.tar",
+        GOOD[:1536],
+        "is damaged at byte 1,536",
+        "two blocks of zeros at its end",
+    ),
 }
 
 
@@ -130,9 +141,9 @@ NOT_READ = {
     "a pipe": ("x.tar", pack([(member("a", tarfile.FIFOTYPE), b"")])),
     "a sparse file": ("x.tar", pack([(member("a", b"S"), b"")])),
     "of type 'V'": ("x.tar", pack([(member("a", b"V"), b"")])),
-    "encrypted": ("x.zip", make_zip([Made(b"a", central={"flags": 1})])),
-    "compressed by method 14": ("x.zip", of_python(zipfile.ZIP_LZMA)),
-    "compressed by method 12": ("x.zip", of_python(zipfile.ZIP_BZIP2)),
+    "marked as encrypted": ("x.zip", make_zip([Made(b"a", central={"flags": 1})])),
+    "has compression method 14": ("x.zip", of_python(zipfile.ZIP_LZMA)),
+    "has compression method 12": ("x.zip", of_python(zipfile.ZIP_BZIP2)),
     "expected at most 1 GiB": ("x.zip", make_zip([HUGE])),
     "split over several files": ("x.zip", make_zip(TWO, disk=1)),
 }
@@ -200,7 +211,7 @@ def test_the_advised_command_replaces_no_file(tmp_path: Path) -> None:
     error = refused(compressed)
     run_hint(error.hint, tmp_path)
     assert plain.read_bytes() == other
-    assert "then name " in error.hint
+    assert "then use " in error.hint
     assert list(listing(tmp_path / "x-2.tar").names) == ["a/1.png"]
     packed_in_place = saved(tmp_path, "x.tar", gzip.compress(other))
     run_hint(refused(packed_in_place).hint, tmp_path)

@@ -7,17 +7,23 @@ import io
 import json
 import pickle
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from made_tars import in_memory
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.images.arrays import ArrayError, parse_array
+from imagenet_prep.model import Item
+from imagenet_prep.recipes.columns import Mapped
+from imagenet_prep.recipes.mapped_records import MappedRecorder
 from imagenet_prep.sources.array_files import open_arrays
 from imagenet_prep.sources.lmdb_pages import iter_lmdb
 from imagenet_prep.sources.mds_shards import iter_mds
+from imagenet_prep.tfrecord.example import Kind
 
 INTACT = "get an intact copy of it"
 
@@ -26,6 +32,13 @@ def npy(array: Any) -> bytes:
     """An .npy."""
     buffer = io.BytesIO()
     np.save(buffer, array)
+    return buffer.getvalue()
+
+
+def npz(**arrays: Any) -> bytes:
+    """An .npz."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
     return buffer.getvalue()
 
 
@@ -46,50 +59,91 @@ def columns(encoding: str) -> dict[str, Any]:
 
 PIXELS = b"label,pixel0,pixel1\n"
 OF_PYTHON = {"x": Path("x")}
+LATER = in_memory(lambda file: np.lib.format.write_array(file, np.arange(2), (3, 0)))
 NONE_OF_THEM = "it is none of the formats of arrays"
 FAULTS = {
     # name, content, reason, whether another copy may help
     "Fortran order": ("a.npy", npy(np.ones((2, 3), order="F")), "in Fortran order", False),
     "objects": ("a.npy", npy(np.array([None], object)), "it holds object", False),
     "complex": ("a.npy", npy(np.ones(2, complex)), "it holds complex128", False),
+    "a negative shape": (
+        "a.npy",
+        npy(np.ones((2, 3))).replace(b"(2, 3)", b"(-2,3)"),
+        "its shape (-2, 3) has a negative number",
+        True,
+    ),
     "two saved in one": ("a.npy", npy(np.ones(2)) * 2, "other bytes follow the array", True),
+    "a later version": ("a.npy", LATER, "its .npy version is 3.0", False),
     "cut": ("a.npy", npy(np.ones(9))[:-8], "the .npy is cut or damaged", True),
     "a text as npy": ("a.npy", b"1 2 3\n", "it does not start as an .npy does", True),
     "empty": ("a.npy", b"", "it is empty", True),
     "a text": ("labels.txt", b"1 2 3\n", NONE_OF_THEM, False),
     "an old pickle": ("a.pkl", pickle.dumps({"x": 1}, 0), NONE_OF_THEM, False),
-    "a pickled object": ("a.pkl", pickle.dumps(OF_PYTHON, 4), "only NumPy arrays", False),
-    "pickled texts": ("a.pkl", pickle.dumps({"x": np.array(["a"])}, 4), "of type U1", False),
+    "a pickled object": ("a.pkl", pickle.dumps(OF_PYTHON, 4), "expected arrays of NumPy", False),
+    "pickled texts": (
+        "a.pkl",
+        pickle.dumps({"x": np.array(["a"])}, 4),
+        "of NumPy's type U1",
+        False,
+    ),
     "a cut pickle": ("a.pkl", pickle.dumps({"x": [1] * 99}, 4)[:40], "is cut, or damaged", True),
+    "a call of numpy.ndarray": (
+        "a.pkl",
+        b"\x80\x02}U\x01xcnumpy\nndarray\n(K\x01tRs.",
+        "its pickle can't be read: TypeError",
+        True,
+    ),
+    "NumPy's version 3": ("a.npy", b"\x93NUMPY\3\0" + bytes(9), "its .npy version is 3.0", False),
+    "empty rows": ("a.npy", npy(np.ones((2, 0))), "shape (2, 0) has rows without values", True),
+    "Fortran order in an npz": (
+        "a.npz",
+        npz(x=np.ones((2, 3), order="F")),
+        "x.npy: it is stored in Fortran order",
+        False,
+    ),
+    "a text like a zip": ("a.npz", b"PK is no zip", NONE_OF_THEM, False),
     "floats in IDX": ("a", b"\0\0\x0d\1\0\0\0\1" + bytes(4), "not an IDX file of bytes", True),
     "no IDX in gzip": ("a-idx1-ubyte.gz", gzip.compress(b"x"), "not an IDX file", True),
-    "a cut npz": ("a.npz", b"PK\3\4" + bytes(40), "its zip is cut or damaged", True),
+    "a cut npz": ("a.npz", b"PK\3\4" + bytes(40), "its zip can't be read", True),
     "one cell": ("a.csv", PIXELS + b"7\n", "line 2 has 1 cell: expected 3", True),
     "a break in quotes": (
         "a.csv",
         PIXELS + b'"a\nb",2,3\n"c",x,3\n',
-        "line 4 has a pixel that is no number",
+        "line 4 has the pixel 'x': expected 0 to 255",
         True,
     ),
     "no pixels": ("a.csv", b"emotion,pixels\n1,\n", "line 2 has no pixels", True),
     "fewer pixels": (
         "a.csv",
         b"emotion,pixels\n1,1 2 3 4\n2,5\n",
-        "line 3 has 1 pixel: expected 4, as in the first row",
+        "line 3 has 1 pixel: expected 4, as in an earlier row",
         True,
     ),
-    "a large pixel": ("a.csv", PIXELS + b"1,2,256\n", "no whole numbers from 0 to 255", True),
+    "a large pixel": (
+        "a.csv",
+        PIXELS + b"1,2,256\n",
+        "line 2 has the pixel '256': expected 0",
+        True,
+    ),
+    "a pixel with an exponent": ("a.csv", PIXELS + b"1,2,1e2\n", "the pixel '1e2': expected", True),
+    "a split of fewer pixels": (
+        "a.csv",
+        b"pixels,Usage\n1 2 3 4,Training\n1 2,PublicTest\n1 2 3 4,PublicTest\n",
+        "line 4 has 4 pixels: expected 2, as in an earlier row",
+        True,
+    ),
     "rows of CIFAR": ("data_batch_1.bin", bytes(9), "the bytes of an image and its label", True),
-    "an empty shard": ("a.mds", b"", "it is cut, or its parts contradict each other", True),
+    "an empty shard": ("a.mds", b"", "it is empty", True),
     "many samples": ("a.mds", b"\0\0\0\x40" * 9, "claims 1,073,741,824 samples: expected", True),
-    "other JSON": ("a.mds", mds({}, [b"a"]), "the description of its columns is damaged", True),
+    "other JSON": ("a.mds", mds({}, [b"a"]), "its description of columns can't be read", True),
     "raw pixels": (
         "a.mds",
         mds(columns("pil"), [struct.pack("<I", 1) + b"a"]),
-        "sample 0 has no image in a column of jpeg, png, bytes or jpegarray: it has x: pil",
+        "sample 0 has no image of a known format in a column of jpeg, png, bytes or jpegarray: it has x: pil",
         True,
     ),
-    "an empty database": ("a.mdb", b"", "it is cut, or its parts contradict each other", True),
+    "an empty database": ("a.mdb", b"", "it is empty", True),
+    "three bytes": ("a.mdb", b"abc", "it is too short, or its parts contradict each other", True),
     "no database": ("a.mdb", bytes(9999), "it does not start as an LMDB does", True),
 }
 
@@ -115,7 +169,7 @@ def test_arrays_that_are_saved_as_advised_are_read(
     """The calls of NumPy in the hints are run as they are."""
     monkeypatch.chdir(tmp_path)
     array = images = np.ones((2, 3, 3), np.uint8, order="F")
-    for content in (npy(array), npy(np.array([None], object))):
+    for content in (npy(array), npz(x=array), npy(np.array([None], object))):
         (tmp_path / "a.npy").write_bytes(content)
         with pytest.raises(InputError) as caught:
             open_arrays(tmp_path / "a.npy")
@@ -124,3 +178,63 @@ def test_arrays_that_are_saved_as_advised_are_read(
         exec(call, names)
     assert open_arrays(tmp_path / "data.npy")["data"].shape == (2, 3, 3)
     assert set(open_arrays(tmp_path / "data.npz")) == {"x", "y"}
+
+
+# arrays that are an example each --------------------------------------------------------------------
+
+
+def array_recorder(*columns: str, kind: Kind = "bytes", **options: Any) -> Callable[[bytes], Any]:
+    """What makes a record of these columns of an array."""
+    mapped = tuple(Mapped(column, column, kind, many=True) for column in columns)
+    recorder = MappedRecorder(mapped, "array", **options)
+    return lambda data: recorder.record(Item("a.npy", 1, "a", "a", (), {}), data)
+
+
+GOOD = npy(np.arange(12.0))
+EMPTY = in_memory(np.savez)
+TWO = in_memory(lambda file: np.savez(file, x=np.arange(3), y=np.arange(4)))
+BOUNDS = (0.0, 1.0)
+SOUND: dict[str, tuple[Callable[[bytes], Any], bytes, str]] = {
+    "no array": (parse_array, EMPTY, "save it again with an array"),
+    "two arrays": (parse_array, TWO, "choose one in the recipe, such as array: x"),
+    "no such array": (lambda data: parse_array(data, "z"), TWO, "correct `array` in the recipe"),
+    "an npy": (lambda data: parse_array(data, "z"), GOOD, "take `array` out of the recipe"),
+    "two in one": (parse_array, GOOD + GOOD, "save one array per file"),
+    "another format": (parse_array, b"1 2 3", "or save it again with NumPy"),
+    "a later version": (parse_array, LATER, "save it again with numpy.save"),
+    "texts": (parse_array, npy(np.array(["a"])), "save its values with a type such as uint8"),
+    "NaN": (
+        array_recorder("values", kind="float", bounds=BOUNDS),
+        npy(np.array([np.nan])),
+        "take min_val and max_val out of the recipe",
+    ),
+    "beyond 32 bits": (
+        array_recorder("values", kind="float"),
+        npy(np.array([1e300])),
+        "write `raw` for `values`",
+    ),
+    "floats for whole numbers": (
+        array_recorder("values", kind="int64"),
+        npy(np.array([0.5])),
+        "write type: float there",
+    ),
+    "beyond 63 bits": (
+        array_recorder("values", kind="int64"),
+        npy(np.array([1 << 63], "u8")),
+        "write type: float for values",
+    ),
+    "four dimensions": (
+        array_recorder("height", kind="int64"),
+        npy(np.zeros((1, 1, 1, 1))),
+        "write `shape` for height, width and depth",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_the_advice_for_a_sound_array_is_not_another_copy_alone(name: str) -> None:
+    """Another copy of it would be refused, too."""
+    read, data, remedy = SOUND[name]
+    with pytest.raises(ArrayError) as caught:
+        read(data)
+    assert remedy in caught.value.remedy

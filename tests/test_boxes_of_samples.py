@@ -56,7 +56,7 @@ def test_boxes_have_the_numbers_and_names_of_their_file(tmp_path: Path, objects:
                 "a.parquet": ("objects", {"bbox": [BOX], "category": [0]}, ["cat"]),
                 "b.parquet": ("objects", {"bbox": [BOX], "category": [0]}, ["dog"]),
             },
-            "the files name the classes of boxes differently: ",
+            "the class 0 of boxes is called cat, and dog in the file of ",
         ),
     ],
     ids=["boxes without classes", "classes of other names"],
@@ -94,7 +94,7 @@ def test_a_class_beyond_the_names_counts_them(tmp_path: Path) -> None:
     (tmp_path / "r.yaml").write_text("source: {parquet: a.parquet}\n")
     with pytest.raises(InputError) as caught:
         load(tmp_path / "r.yaml", None, ENGINE)
-    assert caught.value.what.endswith("row 0: a box of class 3")
+    assert caught.value.what.endswith("row 0: the class of a box is 3")
     assert caught.value.detail == "expected at most 0: 1 class has a name"
 
 

@@ -19,7 +19,7 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.recipes.annotation_files import read_text
 from imagenet_prep.recipes.class_names import read_names
-from imagenet_prep.recipes.classes import _read_classes
+from imagenet_prep.recipes.classes import Classes, _read_classes, refuse_below_first
 from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.recipes.recipe_file import read_recipe
 from imagenet_prep.recipes.rules import is_imagenet
@@ -49,6 +49,16 @@ RECIPES = {
     "out of range": (FILES + "num_shards: 0\n", "line 2: num_shards: 0", ">= 1"),
     "key twice": ("seed: 1\n" + FILES + "seed: 2\n", "line 3: seed is in line 1", "once"),
     "no YAML": (FILES + "record: {a: [}\n", "line 2: not valid YAML", ""),
+    "quote without an end": (FILES + 'strip: "x\n', "line 2: not valid YAML", "no quotation mark"),
+    "a bracket without an end": (FILES + "classes: [1\n", "line 2: not valid YAML", "brackets"),
+    "a split of no file": (
+        FILES + "labels: {file: {a: x, check: 5}}\n",
+        "labels.file.check: 5",
+        "",
+    ),
+    "a class of no name": (FILES + "class_names: {check: 5}\n", "class_names.check: 5", "text"),
+    "no file of labels": (FILES + "labels: {}\n", "labels: no `file`", "expected file: ..."),
+    "an entry of a list": (FILES + "classes: [a, true]\n", "classes, entry 2: true", "text"),
     "tag": (FILES + "seed: !!python/object/apply:os.getpid []\n", "line 2: the tag", "plain"),
     "alias": ("seed: &a 1\nnum_shards: *a\n", "line 1: the anchor", "plain"),
     "a pattern without quotes": (
@@ -69,7 +79,7 @@ RECIPES = {
     "a key further left": (
         "source:\n  files: a\n tar: b\n",
         "line 3: not valid YAML",
-        "check the indentation and the quotes",
+        "check the brackets, quotes and indentation",
     ),
     "no mapping": ("- source\n", "is not a recipe", "a mapping of keys, got a list"),
     "not UTF-8": (b"seed: 1\n# \xff\n", "line 2: not UTF-8", ""),
@@ -185,7 +195,7 @@ RECIPES = {
     "column of other content": (
         FOLDERS + "record: {a: raw}\n",
         "record.a: no column 'raw'",
-        "of pixels",
+        "raw is a column of content: pixels, and content is image",
     ),
     "column of no labels": (
         FILES + "record: {a: label}\n",
@@ -194,7 +204,7 @@ RECIPES = {
     ),
     "column's type": (
         FOLDERS + "record: {a: {from: encoded, type: int64}}\n",
-        "encoded can't be int64",
+        "the column encoded can't be of type int64",
         "bytes",
     ),
     "feature's type": (
@@ -253,6 +263,11 @@ RECIPES = {
         FILES + "resize: 8\n",
         "line 2: resize: the files are arrays",
         "resize works with images only\nleave resize out, or name image files",
+    ),
+    "Inception's records of arrays": (
+        FILES + "record: inception\n",
+        "record: the files are arrays",
+        "record: inception works with images only\nleave record out, or name image files",
     ),
     "split of shards": (
         FOLDERS + "shards:\n  test: 2\n",
@@ -333,7 +348,7 @@ INPUTS = {
     "masks that are not there": (
         FOLDERS + "mask: {folder: gone}\n",
         "gone is not there",
-        "paths are relative to --raw",
+        "relative paths start at --raw",
     ),
     "two masks of an image": (
         FOLDERS + "mask: {folder: twins}\n",
@@ -342,7 +357,7 @@ INPUTS = {
     ),
     "one mask of JPEG": (
         FOLDERS + "mask: {folder: jpegs}\n",
-        "1 mask is a JPEG, and",
+        "1 mask is a JPEG by its name, and",
         "threshold",
     ),
     "no match": ("source: {files: 'arrays/*.npz'}\n", "line 1: no file matches", "arrays/*.npz"),
@@ -351,7 +366,7 @@ INPUTS = {
     "one manifest of two, and a pattern": (
         f"{PAIR}input_file_pattern: 'arrays/*.npy'\n",
         "pair-b.txt is not there, and pair-a.txt is there",
-        "of each split, or of none\nbring it back, or remove the others",
+        "of each split, or of none\nbring it back, or remove the other one: all are made again",
     ),
     "one manifest of two, and no pattern": (
         PAIR,
@@ -360,12 +375,12 @@ INPUTS = {
     ),
     "a manifest that leads out": (
         "manifest_file: out.txt\n",
-        "out.txt, line 2: ../x leads out of the data",
+        "out.txt, line 2: ../x is not written as a path below",
         "",
     ),
     "an absolute manifest": (
         "manifest_file: absolute.txt\n",
-        "absolute.txt, line 1: /etc/passwd leads out",
+        "absolute.txt, line 1: /etc/passwd is not written as a path",
         "--raw",
     ),
     "a manifest of what is gone": (
@@ -412,7 +427,7 @@ INPUTS = {
     ),
     "labels with an open quotation mark": (
         FILES + "labels: open.csv\n",
-        "open.csv, line 3: a quotation mark opens a cell here, and none closes it",
+        "open.csv, line 3: a quotation mark opens a cell of this row, and none closes it",
         "",
     ),
     "labels that are damaged UTF-16": (
@@ -422,8 +437,13 @@ INPUTS = {
     ),
     "labels of what is gone": (
         FILES + "labels: more.txt\n",
-        "labels 1 file that is not there",
+        "more.txt: 1 path matches no single file of the source",
         "2.npy (line 3)",
+    ),
+    "two lines of one file": (
+        FILES + "labels: same.txt\n",
+        "same.txt: 1 path means the same file as a later one: arrays/0.npy (line 1)",
+        "expected every file once",
     ),
     "files without labels": (
         FILES + "labels: less.txt\n",
@@ -445,10 +465,20 @@ INPUTS = {
         "no column of paths: expected one of path, filename, file, image, got name\ncorrect",
         "",
     ),
+    "a column of splits and paths": (
+        FILES + "labels: {file: nosplit.csv, split: path}\n",
+        "nosplit.csv, line 1: the column 'path' can't hold the splits and the paths",
+        "",
+    ),
     "columns of classes without paths": (
         FILES + "labels: {file: hot.csv, one_hot: true}\n",
         "hot.csv, line 1: no column of paths: expected one of path, filename, file, image, got "
         "name, a, b;",
+        "",
+    ),
+    "JSON of no file": (
+        FILES + "labels: nofile.json\n",
+        "nofile.json, line 1: it names no file",
         "",
     ),
     "labels without paths, below a comment": (
@@ -458,13 +488,13 @@ INPUTS = {
     ),
     "labels in one of two files": (
         FILES + "labels: {file: {train: less.csv, test: nolabel.csv}}\n",
-        "nolabel.csv has no column of labels, and another file has one",
+        "nolabel.csv has no column of labels, ",
         "in every file, or in none",
     ),
     "labels of two files, and one that is not there": (
         FILES + "labels: {file: {train: less.csv, test: more.csv}}\n",
         "less.csv, ",
-        "more.csv label 1 file that is not there: 2.npy (",
+        "more.csv: 1 path matches no single file of the source: 2.npy (",
     ),
     "no labels in two files": (
         FILES + "labels: {file: {train: less.csv, test: less3.csv}}\n",
@@ -476,6 +506,11 @@ INPUTS = {
         "splits.csv: the column part has x, y, which are not names of splits",
         "splits: {train: {value: x}, ...}",
     ),
+    "values of splits that YAML would read otherwise": (
+        FILES + "labels: {file: words.csv, split: part}\n",
+        "words.csv: the column part has a: b, true, which are not names of splits",
+        'splits: {train: {value: "a: b"}, ...}',
+    ),
     "a value of no split": (
         FILES + "labels: {file: splits.csv, split: part}\nsplits: {train: {value: x}}\n",
         "the column part has y, and `splits` of ",
@@ -483,7 +518,7 @@ INPUTS = {
     ),
     "a number that is no class": (
         FILES + "labels: less2.txt\nclasses: [10, 20]\nrecord: {l: label}\n",
-        "less2.txt, line 1: label 0, expected one of 10, 20",
+        "less2.txt, line 1: the label is 0, expected one of 10, 20",
         "",
     ),
     "no value for a file": (
@@ -503,17 +538,17 @@ INPUTS = {
     ),
     "names in other bytes": (
         FOLDERS + "class_names: latin.txt\n",
-        "latin.txt is not UTF-8 from byte 3 on",
+        "latin.txt is not UTF-8, at byte 3",
         "expected UTF-8",
     ),
     "names in a huge cell": (
         FOLDERS + "class_names: huge.csv\n",
-        "huge.csv is not a CSV in line 2: field larger than field limit",
+        "huge.csv can't be read as a CSV, line 2: field larger than field limit",
         "",
     ),
     "classes in other bytes": (
         FOLDERS + "classes: latin.txt\n",
-        "latin.txt is not UTF-8 from byte 3 on",
+        "latin.txt is not UTF-8, at byte 3",
         "expected UTF-8",
     ),
     "labels that are no JSON": (
@@ -567,7 +602,7 @@ INPUTS = {
         "rose/0.png is in rose",
         "recipe.yaml",
     ),
-    "a label beyond the classes": (BEYOND, "less2.txt, line 2: label 1, expected 0 to 0", ""),
+    "a label beyond the classes": (BEYOND, "less2.txt, line 2: the label is 1, expected 0;", ""),
     "a file beside class folders": (
         "source: {folders: loose}\n",
         "x.png is in no class folder",
@@ -580,7 +615,7 @@ INPUTS = {
     ),
     "a PPM": (
         "source: {folders: ppms}\n",
-        "1 file can't be read as an image, rose/0.ppm first",
+        "1 file is not known as an image: rose/0.ppm\n",
         ".jpg, .jpeg, .png",
     ),
     "a link of a folder": (
@@ -604,7 +639,7 @@ INPUTS = {
         "out.tar holds a member whose name leads out",
         "../x.png",
     ),
-    "no such split": (ROSES % "{folder: lily}", "line 2: no file is in split test", ""),
+    "no such split": (ROSES % "{folder: lily}", "line 2: split test is empty", ""),
     "a file in two splits": (
         ROSES % "{files: '*/*'}",
         "rose/0.png is in the splits train and test",
@@ -614,6 +649,16 @@ INPUTS = {
         "source: {files: 'flowers/*/*'}\nsplits: {train: {folder: [flowers, flowers/rose]}}\n",
         "flowers/rose/0.png is in several folders of split train: flowers/, flowers/rose/",
         "every file in one of them",
+    ),
+    "a folder of a split, twice": (
+        "source: {files: 'flowers/*/*'}\nsplits: {train: {folder: [flowers, flowers]}}\n",
+        "flowers/daisy/0.png is in several folders of split train: flowers/, flowers/",
+        "take a folder that is in another one, or named twice, out of `splits`",
+    ),
+    "a name of two files in a manifest of a split": (
+        FOLDERS + "splits: {train: {manifest: bare.txt}}\n",
+        "bare.txt, line 1: 0.png leads to no file of the source, or to several",
+        "expected the path of one file in each line",
     ),
     "a name of odd bytes": (
         "source: {folders: odd}\n",
@@ -632,6 +677,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save(tmp_path / "ppms/rose/0.ppm", picture("x.ppm"))
     for number in range(2):
         save(tmp_path / "arrays" / f"{number}.npy", array(3))
+    same = "arrays/0.npy:0\n./arrays/0.npy:1\narrays/1.npy:1\n"
+    save(tmp_path / "same.txt", same.encode())
+    save(tmp_path / "nosplit.csv", b"path,label\n0.npy,a\n1.npy,b\n")
+    save(tmp_path / "nofile.json", b'{"cat": []}')
     for name in ("linked", "nowhere/rose", "odd/rose"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "linked/rose").symlink_to(tmp_path / "flowers/rose")
@@ -674,6 +723,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "signs.csv": "file_name,label\nflowers/rose/0.png,1\nflowers/daisy/0.png,-1\n",
         "ones.csv": "0.npy,1,1\n1.npy,2,2\n",
         "pair-a.txt": "arrays/0.npy\n",
+        "words.csv": "path,label,part\n0.npy,1,true\n1.npy,2,a: b\n",
+        "nan.csv": "path,label,size\n0.npy,1,nan\n1.npy,2,0.5\n",
+        "bare.txt": "0.png\n",
         "splits.csv": "path,label,part\n0.npy,1,x\n1.npy,2,y\n",
         "roses.txt": "daisy\nrose\nrose\nrose\n",
         "twice.json": '[["0.npy", 1],\n["1.npy", 2], ["0.npy", 3]]',
@@ -747,6 +799,23 @@ def test_a_broken_input_is_one_message(folder: Path, name: str) -> None:
     assert isinstance(error, InputError), str(error)
     assert all(part in str(error) for part in expected), str(error)
     assert len(str(error).splitlines()) <= 3
+
+
+def test_two_features_hold_one_column_with_nan(folder: Path) -> None:
+    """NaN is not equal to itself: the column is the same."""
+    path = folder / "recipe.yaml"
+    path.write_text(FILES + "labels: nan.csv\nrecord: {a: size, b: {from: size}}\n")
+    take(path)
+
+
+def test_a_number_below_those_of_other_sets_has_its_own_hint(folder: Path) -> None:
+    """Another first label would contradict the other sets."""
+    path = folder / "recipe.yaml"
+    path.write_text(FOLDERS)
+    classes = Classes(("0",), ("0",), (0,), 1, is_numbered=True)
+    with pytest.raises(InputError, match="the first label is 1 of all sets") as caught:
+        refuse_below_first(read(path), classes, is_shared=True)
+    assert "first_label" not in caught.value.hint
 
 
 def test_a_recipe_that_is_not_there(tmp_path: Path) -> None:

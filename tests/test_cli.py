@@ -493,7 +493,7 @@ def test_status_and_run_know_images_of_ones_own(tmp_path: Path) -> None:
         prep("status", tmp_path).stdout.splitlines()[-1].endswith(f"imagenet-prep init {tmp_path}")
     )
     said = prep("run", tmp_path, "--base-url", "http://127.0.0.1:9/").stderr
-    assert f"{tmp_path} holds images that are not from ImageNet; for your own data set: " in said
+    assert f"{tmp_path} holds images without ImageNet's names; for your own data set: " in said
     assert said.index("imagenet-prep init") < said.index("error: ")
     (tmp_path / "raw-data").mkdir()
     (tmp_path / "raw-data" / "ILSVRC2012_img_train.tar").write_bytes(bytes(10240))
@@ -534,7 +534,7 @@ def test_misplaced_images_of_imagenet_are_not_of_ones_own(tmp_path: Path) -> Non
     (folder / "n01440764_1.JPEG").write_bytes(b"")
     assert own_images(Layout(tmp_path)) is None
     said = prep("run", tmp_path, "--base-url", "http://127.0.0.1:9/").stderr
-    assert "not from ImageNet" not in said
+    assert "without ImageNet's names" not in said
     assert "n01440764_1.JPEG" in said
 
 
@@ -570,7 +570,7 @@ def test_demo_leaves_a_folder_alone_that_holds_something(tmp_path: Path) -> None
     assert "of an earlier run are kept" in again.stderr
     other = command(*small[:-1], 3, status=2)
     assert error_lines(other)[:2] == [
-        f"error: {tmp_path / 'new'} holds a demo of 2 classes of 2 images",
+        f"error: {tmp_path / 'new'} holds a demo of 2 classes of 2 train images",
         "expected --classes 2 --per-class 2",
     ]
     numbers = Layout(tmp_path / "new").demo_path

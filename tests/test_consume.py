@@ -229,7 +229,7 @@ def test_afterwards_everything_is_done(layout: Layout, expected: dict[str, bytes
         in stages["download"].detail
     )
     for options in (PLAIN.replace(train_shards=2), CONSUME.replace(seed=1)):
-        with pytest.raises(InputError, match=r"img_train\.tar .*consumed.*shards") as refused:
+        with pytest.raises(InputError, match=r"(?s)img_train\.tar .*consumed.*shards") as refused:
             made(layout, options.replace(overwrite=True))
         assert "imagenet-prep download" in refused.value.hint
     assert states(layout) == expected

@@ -209,7 +209,7 @@ def test_one_byte_of_an_image_that_this_rank_must_write(
     image = known.images_of(rank, world)[-1]
     change(raw, known, image)
     out = run_rank(data, raw, rank, world, status=4)
-    assert f"error: {image} has other bytes here than in the copy that the set was planned" in out
+    assert f"error: {image} has other bytes than when the set was planned" in out
     refuse_advice(out)
     with pytest.raises(InputError, match=f"{rank} of {world}"):
         merge(Layout(data))

@@ -530,6 +530,18 @@ def test_a_record_of_another_shard(bare: Layout, split: str, source: int, target
     assert f"this image is also record 5 of {home.name}, where it belongs" in problem.detail
 
 
+def test_a_record_that_was_moved_is_not_in_its_shard_too(bare: Layout) -> None:
+    """It is missing there, and extra where it is."""
+    home, path = (bare.shard_path(shard_name("train", index, 8)) for index in (1, 6))
+    rest, records = data_of(home), data_of(path)
+    write(path, [*records[:3], rest.pop(5), *records[3:]])
+    write(home, rest)
+    problems = {problem.subject: problem for problem in look(bare).problems}
+    assert problems[path.name].kind is K.EXTRA_RECORD
+    assert f"this image belongs to {home.name}, by the order" in problems[path.name].detail
+    assert problems[home.name].kind is K.MISSING_RECORD
+
+
 def test_records_in_another_order(layout: Layout) -> None:
     """A shard whose records were shuffled is named as such."""
     path = layout.shard_path(SHARD)

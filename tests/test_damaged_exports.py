@@ -25,6 +25,7 @@ from imagenet_prep import Layout, convert, export
 from imagenet_prep.demo import photographs
 from imagenet_prep.errors import DamagedRecordError, InputError, UsageError
 from imagenet_prep.exports import FORMATS
+from imagenet_prep.exports.source_set import SourceSet
 from imagenet_prep.model import OnDamaged, Outcomes
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.reading.shard import Shard
@@ -189,6 +190,22 @@ def test_a_compressed_shard(tmp_path: Path) -> None:
         Layout(tmp_path / "set"), "webdataset", tmp_path / "out", ENGINE, on_damaged="skip"
     )
     assert (summary.splits[0].records, summary.left_out) == (3, 1)
+
+
+@pytest.mark.parametrize("on_damaged", ["refuse", "skip"])
+@pytest.mark.parametrize("compression", ["plain", "gzip"])
+def test_records_that_cant_be_found_are_not_skipped(
+    tmp_path: Path, compression: str, on_damaged: OnDamaged
+) -> None:
+    """After a damaged length no record can be found without an index: the hint offers no skip."""
+    write(tmp_path / "train-00000-of-00001", [b"first", b"second", b"third"])
+    content = bytearray((tmp_path / "train-00000-of-00001").read_bytes())
+    content[len(b"first") + OVERHEAD] ^= 1
+    stored = gzip.compress(bytes(content)) if compression == "gzip" else bytes(content)
+    (tmp_path / "train-00000-of-00001").write_bytes(stored)
+    with pytest.raises(InputError, match="record 1 at byte") as caught:
+        list(SourceSet.load(Layout(tmp_path), on_damaged).shards[0].records())
+    assert not isinstance(caught.value, DamagedRecordError)
 
 
 @pytest.mark.parametrize("on_damaged", ["refuse", "skip"])

@@ -190,7 +190,7 @@ def test_names_in_order_count_as_their_format_does(
         ("data_batch_1.bin", bytes(3074), "a multiple of 3,073"),
         ("train_X.bin", bytes(96), "a multiple of 27,648"),
         ("a.csv", b"label,pixel0,pixel1\n1,2\n", "line 2 has 2 cells"),
-        ("a.csv", b"label,pixel0,pixel1\n1,2,256\n", "line 2 has pixels"),
+        ("a.csv", b"label,pixel0,pixel1\n1,2,256\n", "line 2 has the pixel '256'"),
         ("a.csv", b"label,pixel0,pixel1\n1,2,x\n", "line 2"),
         ("a.h5", b"\x89HDF\r\n\x1a\n" + bytes(100), "can't be read as arrays"),
         ("a.mat", b"MATLAB 5.0 MAT-file" + bytes(200), "can't be read as arrays"),
@@ -211,6 +211,16 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
     """And with the command that installs it."""
     with pytest.raises(UsageError, match=r"\.\[mat\]"):
         stored_arrays.need_library("no_such_library", "mat", ".mat files")
+
+
+def test_a_library_that_does_not_load_is_not_called_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The reason is its own."""
+    (tmp_path / "broken_library.py").write_text("import no_such_part")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UsageError, match="can't be imported\nNo module named 'no_such_part'"):
+        stored_arrays.need_library("broken_library", "mat", ".mat files")
 
 
 def test_a_mat_of_version_7_3_has_the_same_arrays(tmp_path: Path) -> None:
@@ -410,7 +420,7 @@ def test_no_place_in_a_file_of_arrow_is_outside_of_it(tmp_path: Path) -> None:
         [sys.executable, "-c", code, tmp_path / "a.arrow"], capture_output=True, text=True
     )
     assert ran.returncode == 1
-    assert "a.arrow is damaged" in ran.stderr
+    assert "a.arrow can't be read" in ran.stderr
 
 
 def _mask() -> bytes:
@@ -564,5 +574,8 @@ def test_a_value_without_an_image_is_named_by_its_key(tmp_path: Path, value: byt
     _lmdb_of(tmp_path / "data.mdb", _page(2, 2, _node(b"num-samples", value)))
     with pytest.raises(InputError) as caught:
         list(iter_lmdb(tmp_path / "data.mdb"))
-    assert "the value of num-samples is neither an image nor a Datum" in caught.value.detail
+    assert (
+        "the value of num-samples is neither an image of a known format nor Caffe's Datum"
+        in caught.value.detail
+    )
     assert "write the database again" in caught.value.hint

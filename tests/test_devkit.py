@@ -55,6 +55,12 @@ def test_a_devkit_may_be_an_archive(layout: Layout, unpack: Callable[[bytes], by
     assert train_counts(layout) == COUNTS
 
 
+def test_a_devkit_may_be_packed_without_its_folder(layout: Layout) -> None:
+    """A table that the archive has is not called missing."""
+    keep(layout, gzip.compress(pack({"data/meta.mat": meta()})), ARCHIVE)
+    assert train_counts(layout) == COUNTS
+
+
 def test_a_devkit_may_be_beside_raw_data_elsewhere(layout: Layout, tmp_path: Path) -> None:
     """With --raw, the devkit that download put into DATA_DIR counts."""
     keep(layout, meta())
@@ -122,11 +128,11 @@ DAMAGE: dict[str, tuple[Callable[[], bytes], str]] = {
     "a wnid of another type": (lambda: meta_mat(changed("WNID", [7])), "a name is not text"),
     "a count of another type": (
         lambda: meta_mat(changed("num_train_images", "many")),
-        "whole number above 0",
+        "whole number from 1",
     ),
-    "no count": (lambda: meta_mat(changed("num_train_images", [])), "whole number above 0"),
-    "two counts": (lambda: meta_mat(changed("num_train_images", [5, 6])), "whole number above 0"),
-    "a count of 0": (lambda: meta_mat(changed("num_train_images", [0])), "whole number above 0"),
+    "no count": (lambda: meta_mat(changed("num_train_images", [])), "whole number from 1"),
+    "two counts": (lambda: meta_mat(changed("num_train_images", [5, 6])), "whole number from 1"),
+    "a count of 0": (lambda: meta_mat(changed("num_train_images", [0])), "whole number from 1"),
     "a compressed variable that is cut": (
         lambda: meta_mat(ROWS, compressed=True)[:-9],
         "ends within an element",

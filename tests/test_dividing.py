@@ -167,7 +167,7 @@ REFUSED = {
     "nothing left": (
         FOLDERS + "splits: {a: 0.5, b: 0.5}\nstratified: true\n",
         TWO,
-        "no file is in split b",
+        "split b is empty",
     ),
 }
 
@@ -294,7 +294,7 @@ def test_a_manifest_a_split_is_made_and_used_again(tmp_path: Path) -> None:
         ("images: 3", "remove the extra images, or correct"),
         ("classes: 3", "classes: 3 expected, 2"),
         ("train: {classes: 3}", "classes: 3 expected, 2 found in train"),
-        ("test: {images: 3}", "expected.test: no such split"),
+        ("test: {images: 3}", "expected.test: there is no split test"),
         ("images: 0", "expected.images: 0 can't be"),
     ],
 )

@@ -646,7 +646,7 @@ def test_splits_of_a_table_next_to_annotations_can_be_kept(tmp_path: Path) -> No
         init(data, recipe, ENGINE)
     lead, _, line = caught.value.hint.partition("write in the recipe: ")
     assert lead.startswith("list the images of each split in a file")
-    line = line.partition("; to leave")[0]
+    line = line.partition("; to accept")[0]
     assert line == "splits: {train: {manifest: train.txt}, ...}"
     (tmp_path / "train.txt").write_text("data/images/1.jpg\ndata/images/2.jpg\ndata/images/3.jpg\n")
     (tmp_path / "val.txt").write_text("data/images/4.jpg\n")
@@ -859,13 +859,16 @@ def test_the_help_of_init_is_short() -> None:
     [
         (
             InitOptions(label="Species"),
-            "no table with the column Species, which --label names\nexpected one of",
+            "no table of its images with the column Species, which --label names\nexpected one of",
         ),
         (
             InitOptions(label="l.csv:nope"),
-            "no table with the column l.csv:nope, which --label names",
+            "no table of its images with the column nope, which --label names",
         ),
-        (InitOptions(image="nope"), "no table with the column nope, which --image names"),
+        (
+            InitOptions(image="nope"),
+            "no table of its images with the column nope, which --image names",
+        ),
     ],
 )
 def test_a_column_that_is_not_there_is_refused(

@@ -458,16 +458,12 @@ def read(tf: Any, path: Path) -> Labels:
     return found
 
 
-ALONE = "expected --list alone, or --example NAME and the file to write"
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        *(
-            (words, ALONE)
-            for words in ("--list x", "--list --example mnist", "--example mnist --as coco")
-        ),
+        ("--list x", "expected --list alone"),
+        ("--list --example mnist", "expected --list alone"),
+        ("--example mnist --as coco", "expected --example NAME, and at most the file to write"),
         ("--example food101 my.yaml", "my.yaml already exists"),
         ("--example food", "expected food101, perhaps\nimagenet-prep init --list"),
         ("", "expected a folder of data, --list"),

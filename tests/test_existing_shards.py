@@ -264,7 +264,7 @@ def test_foreign_shards_are_never_mixed_in(layout: Layout) -> None:
         with pytest.raises(UsageError) as caught:
             foreign(FIRST, "train-00000-of-00009").refuse_foreign(layout, plan, overwrite=overwrite)
         assert caught.value.lines == [
-            f"{layout.output_dir} holds 2 shards not made here, {FIRST} first",
+            f"{layout.output_dir} holds 2 shards that no earlier run recorded, {FIRST} first",
             "expected none, or only those of an earlier run",
             "move such shards away, or choose another folder with --output",
         ]
@@ -272,7 +272,7 @@ def test_foreign_shards_are_never_mixed_in(layout: Layout) -> None:
     with pytest.raises(UsageError) as caught:
         foreign(FIRST).refuse_foreign(layout, plan, overwrite=False)
     assert caught.value.lines == [
-        f"{layout.output_dir} holds 1 shard not made here, {FIRST} first",
+        f"{layout.output_dir} holds 1 shard that no earlier run recorded, {FIRST} first",
         "expected none, or only those of an earlier run",
         (
             "move such shards away, choose another folder with --output, "

@@ -300,7 +300,7 @@ def test_a_password_is_told_only_to_who_asks(closed):
     assert not any("Authorization" in seen.headers for seen in closed.seen)
 
 
-@pytest.mark.parametrize("credentials", [None, Credentials(USERNAME, f"{CANARY}-wrong")])
+@pytest.mark.parametrize("credentials", [None, Credentials(USERNAME, f"{CANARY}-wrong", "typed")])
 @pytest.mark.parametrize("way", ["basic", "form"])
 def test_credentials_refused(closed, way, credentials):
     """Missing and wrong credentials: exit 6, where to sign up, what to set; and no second try."""
@@ -385,8 +385,10 @@ def test_a_page_after_signing_in_does_not_blame_the_credentials(closed):
     closed.RequestHandlerClass = _ShowsTerms
     with pytest.raises(AccessError) as caught:
         enter(closed)
-    assert_told(caught.value, 6, "sent a web page in place of a.tar, signed in as 'ada'")
-    assert_told(caught.value, 6, "it may ask to accept terms, or refuse the password", "--cookies")
+    assert_told(caught.value, 6, "sent a web page in place of a.tar, after the account 'ada'")
+    assert_told(
+        caught.value, 6, "the page may ask to accept terms, or refuse the password", "--cookies"
+    )
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -418,7 +420,9 @@ def test_a_refusal_is_not_always_about_signing_in(server, page, words):
         server.faults = Faults(page=("text/html", page))
     else:
         server.faults = Faults(statuses=[(403, {})] * 9)
-    with told(AccessError, 6, words, "it may require you to sign in, and found no credentials"):
+    with told(
+        AccessError, 6, words, "it may require you to sign in, and no credentials were given"
+    ):
         enter(server, None)
 
 
@@ -738,7 +742,7 @@ def test_a_site_for_browsers_does_not_blame_the_credentials(closed: FaultServer)
     closed.RequestHandlerClass = _WantsReferer
     with pytest.raises(AccessError) as caught:
         _enter(closed)
-    assert_told(caught.value, 6, "denied access to a.tar, signed in as 'ada'", "403", "--cookies")
+    assert_told(caught.value, 6, "denied the account 'ada' access to a.tar", "403", "--cookies")
     assert "refused the credentials" not in str(caught.value)
 
 

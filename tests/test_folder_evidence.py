@@ -581,7 +581,7 @@ def test_split_takes_lists_of_any_name(tmp_path: Path) -> None:
     [
         (
             ["train=none", "test=two"],
-            "no folder, no list and no value none for --split train\nexpected one of one, two",
+            "no folder, no list and no value none for --split train\nexpected a list of files, or one of one, two",
         ),
         (["train=one", "test=l.txt"], "train is a folder, test is a list file"),
     ],
@@ -707,7 +707,7 @@ CUB_AT_FAULT = {
     "a line of no image": (
         "images.txt",
         "5 001.Albatross/none.jpg\n",
-        "1 image that is not there",
+        "1 image that no class folder has",
     ),
     "an image of no split": ("train_test_split.txt", "", "has no 0 or 1 for 4 images"),
     "other classes": (

@@ -199,8 +199,8 @@ def test_ranks_grow_a_set_together(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ("gone", "can't grow: 1 file is not in split train any more: a/0000.jpg"),
-        ("longer", "can't grow: 1 file has another length now: a/0000.jpg"),
+        ("gone", "differs from earlier runs: 1 file is not in split train any more: a/0000.jpg"),
+        ("longer", "differs from earlier runs: 1 file has another length now: a/0000.jpg"),
         ("same length", " differ: other images, or a copy that did not keep the times"),
         ("new first class", "Z is no class of train"),
         ("without grow", "other inputs or with other settings"),
@@ -231,7 +231,7 @@ def test_several_changed_files_are_counted(folder: Path) -> None:
     for name in ("a/0000.jpg", "a/0003.jpg"):
         path = folder / "data" / name
         path.write_bytes(path.read_bytes() + b"\0")
-    words = "can't grow: 2 files have another length now: a/0003.jpg, a/0000.jpg"
+    words = "differs from earlier runs: 2 files have another length now: a/0003.jpg, a/0000.jpg"
     with pytest.raises(PrepError, match=re.escape(words)):
         make(folder)
 

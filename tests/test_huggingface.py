@@ -221,7 +221,12 @@ def test_missing_files_are_named_before_the_others_are_read(hub_dir: Path) -> No
         ("train", "n99999999_1_n99999999.JPEG", 0, "is not a train image"),
         ("train", "ILSVRC2012_val_00000293_n01440764.JPEG", 0, "is not a train image"),
         ("train", "", 0, "is not a train image"),
-        ("train", "n01440764_10026_n01440764.JPEG", 999, "has the label of another class"),
+        (
+            "train",
+            "n01440764_10026_n01440764.JPEG",
+            999,
+            "has another label than the class in its name",
+        ),
         ("validation", "ILSVRC2012_val_00000001_n01440764.JPEG", 0, "is not a validation image"),
     ],
 )

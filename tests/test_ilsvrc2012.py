@@ -191,6 +191,7 @@ def test_all_classes_are_no_part(tmp_path: Path) -> None:
         (b"\nn99999999\n", "line 2: n99999999 is not one of the 1000 classes"),
         (b"n01440764\n#\nn01440764\n", "line 3: n01440764 is already in line 1"),
         (b"n01440764\n\xff\n", "line 2: not UTF-8"),
+        (b"n01440764\rtench\r", "line 2: 'tench' is not a wnid"),
         (b"x" * 500, "...' is not a wnid"),
     ],
 )

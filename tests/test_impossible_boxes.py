@@ -469,7 +469,7 @@ WITH_BOXES = "source: {files: '*.jpg'}\nboxes: {voc: xml}\n"
         (WITH_BOXES + "boxes_outside: cut\n", "expected refuse, clip or drop"),
         (
             "source: {files: '*.jpg'}\nboxes_outside: clip\n",
-            "boxes_outside: there are no boxes; expected `boxes`",
+            "boxes_outside: there are no boxes; expected the key `boxes`",
         ),
         (
             WITH_BOXES + "content: array\nboxes_outside: clip\n",

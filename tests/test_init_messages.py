@@ -111,7 +111,9 @@ SAYINGS: dict[str, Saying] = {
     "a column that no table has": Saying(
         _labelled(l_csv=LABELS),
         "--as with-labels --label none",
-        ("data has no table with the column none, which --label names\nexpected one of file, lab",),
+        (
+            "can read no table of its images with the column none, which --label names\nexpected one of file, lab",
+        ),
         status=2,
         absent=("names its images",),
     ),
@@ -128,13 +130,25 @@ SAYINGS: dict[str, Saying] = {
     "a column that names no image": Saying(
         _labelled(l_csv=FRACTIONS),
         "--image size",
-        ("the column size, which --image names, names none of the images",),
+        ("the column size, which --image names, names less than half of the images",),
+        status=2,
+    ),
+    "a column of paths of a few images": Saying(
+        {**PETS, "l.csv": b"file,kind\ncat/0.jpg,a\ndog/1.jpg,b\n"},
+        "--image file",
+        ("names less than half of the images",),
+        status=2,
+    ),
+    "a table that is not there": Saying(
+        _labelled(l_csv=LABELS),
+        "--label m.csv:label",
+        ("no table of its images with the name m.csv",),
         status=2,
     ),
     "the column of labels as that of paths": Saying(
         _labelled(l_csv=LABELS),
         "--image label",
-        ("the column label, which --image names, names none of the images",),
+        ("the column label, which --image names, names less than half of the images",),
         status=2,
     ),
     "a column for class folders": Saying(
@@ -180,7 +194,7 @@ SAYINGS: dict[str, Saying] = {
     "an array that is no label": Saying(
         ARRAYS_WITH_VECTORS,
         "--label vectors",
-        ("vectors can't be the label: it has 4 values for each image\nexpected --label labels\n",),
+        ("vectors can't be the label: it has lists of values\nexpected --label labels\n",),
     ),
     # structures
     "another structure": Saying(
@@ -206,7 +220,7 @@ SAYINGS: dict[str, Saying] = {
         ("a.xml, b.xml have the names of at least half of the images",),
     ),
     "what can't be unpacked": Saying(
-        {**images(*PETS), "a.beton": b"x"}, "", ("\nmove them away; ",), absent=("unpack",)
+        {**images(*PETS), "a.beton": b"x"}, "", ("\nmove it away; ",), absent=("unpack",)
     ),
     "nothing that can be unpacked": Saying(
         {"a.rec": b"x"}, "", ("a function of yours can read any format",), absent=("unpack",)
@@ -241,9 +255,9 @@ SAYINGS: dict[str, Saying] = {
         JOINED,
         "",
         (
-            "2 obstacles: data/train.csv, data/val.csv label 9 of 10 images; no line names 9.jpg",
-            "label 1 file that is not there: data/val.csv, line 5 names none.jpg",
-            "\nto leave them out, run the command with --as with-labels below\n",
+            "2 obstacles: data/train.csv, data/val.csv name 9 of 10 images; no line names 9.jpg",
+            ": 1 path leads to no image: none.jpg in data/val.csv, line 5",
+            "\nto accept that, run the command with --as with-labels below\n",
         ),
     ),
     "files in no split": Saying(
@@ -337,6 +351,17 @@ SAYINGS: dict[str, Saying] = {
         ),
         absent=("not there",),
     ),
+    "a line of CUB without a number": Saying(
+        {**PETS, "images.txt": CUB_PATHS, "train_test_split.txt": b"1 1\nx 0\n"},
+        "",
+        ("train_test_split.txt, line 2: not the number of one more image, and 0 or 1",),
+        absent=("6 images",),
+    ),
+    "classes once more": Saying(
+        {**images(*CATS), **{f"all/{name}": None for name in CATS}},
+        "",
+        ("images in all, next to the classes",),
+    ),
     "an image of CUB that is not there": Saying(
         {
             **images(*PETS),
@@ -344,7 +369,7 @@ SAYINGS: dict[str, Saying] = {
             "train_test_split.txt": b"".join(b"%d 1\n" % number for number in range(1, 8)),
         },
         "",
-        ("images.txt names 1 image that is not there: cat/9.jpg",),
+        ("images.txt names 1 image that no class folder has: cat/9.jpg",),
     ),
     "more columns than lines": Saying(
         _labelled(
@@ -400,21 +425,87 @@ SAYINGS: dict[str, Saying] = {
             "l.csv": table([f"{number}.npy" for number in range(3)], "file,label", "a b"),
         },
         "",
-        ("labels 3 of 4 arrays; no line names 3.npy\nevery array needs a line",),
+        ("names 3 of 4 arrays; no line names 3.npy\nevery array needs a line",),
         absent=(" images", " image "),
     ),
     "an image among arrays": Saying(
         {**{f"{number}.npy": ARRAY for number in range(4)}, "x": picture("x.jpg")},
         "",
-        ("x (JPEG) (1 in all)\nexpected arrays alone\nmove them away",),
+        ("1 file that can't be read with the others: x (JPEG)\nexpected arrays alone\n",),
         absent=("convert",),
+    ),
+    "a GIF among TIFFs": Saying(
+        {"0.tif": None, "x": picture("x.gif")}, "", ("x (GIF)\nexpected JPEG, PNG, TIFF\n",)
+    ),
+    "a table without any label": Saying(
+        _labelled(l_csv=table(FLAT, "file,label", '""')),
+        "--label label",
+        ("6 lines without a label",),
+        absent=("imagenet-prep init",),
+    ),
+    "a path of two images": Saying(
+        {**PETS, "l.csv": table([*PETS, "0.jpg"], "file,label", "x y")},
+        "",
+        ("l.csv: 1 path leads to no image: 0.jpg in line 8;",),
+        absent=("not there",),
+    ),
+    "columns without labels": Saying(
+        _labelled(l_csv=table(FLAT[:4], "file,size", "0.5 1.5")), "", ("l.csv names 4 of 6 images",)
+    ),
+    "boxes next to a table": Saying(
+        {**BOXED, "metadata.csv": table(list(BOXED)[:4], "file_name,label", "a b")},
+        "",
+        ("has Pascal VOC annotations", "to take them: imagenet-prep init data --as pascal-voc;"),
+    ),
+    "a tar with folders and without": Saying(
+        {"a.tar": tar("1.jpg", "x/2.jpg"), "b.tar": tar("1.jpg")},
+        "",
+        ("1.jpg in tars is in no class folder (2 files)", "tar -xf data/a.tar -C data/a"),
+        absent=("class-tars", "data/CLASS"),
+    ),
+    "inner folders of one name in a tar": Saying(
+        {"a.tar": tar("cat/a/1.jpg", "dog/a/2.jpg", "cat/3.jpg", "dog/4.jpg")},
+        "",
+        ("a recipe with source: {tar: ..., class_folder: path} or classes: [cat, dog]\n",),
+    ),
+    "names of classes without classes": Saying(
+        {**images(*FLAT), "n.txt": b"cat\ndog\n"},
+        "--as unlabelled --names data/n.txt",
+        ("--names data/n.txt for a recipe without classes",),
+        status=2,
+    ),
+    "names of classes by number": Saying(
+        {
+            **{f"{label}/{name}": None for label in "01" for name in FLAT},
+            "n.json": b'{"0":"x","1":"y"}',
+        },
+        "",
+        ("n.json names all of 2 classes\n",),
+        status=0,
+    ),
+    "a list given twice": Saying(
+        {**PETS, "a.txt": b"cat/0.jpg\n", "b.txt": "\n".join(PETS).encode()},
+        "--split train=a.txt --split test=a.txt",
+        ("a.txt, line 1: cat/0.jpg is in a.txt, line 1 already",),
+        status=2,
+    ),
+    "classes of two cases": Saying(
+        {**images("train/cat/0.jpg", "train/b/0.jpg", "val/Cat/0.jpg", "val/b/0.jpg")},
+        "",
+        ("; to accept that, run",),
+    ),
+    "an image next to splits": Saying(
+        {**IN_SPLITS, "9.jpg": None}, "", ("\nexpected SPLIT/CLASS/FILE\n",)
+    ),
+    "a loss next to a fault": Saying(
+        {**JOINED, "x": ARRAY}, "", ("(3) data", "x (NumPy)"), absent=("--as with-labels below",)
     ),
     "odd files in a tar": Saying(
         {"a.tar": tar(*PETS, **{"cat/x.npy": b"x", "cat/y.ppm": b"P6"})},
         "",
         (
-            "convert them to PNG or JPEG, and pack the tar again",
-            "pack the tar again, with one kind alone",
+            "convert them to PNG or JPEG, and pack them again",
+            "pack it again, with one kind alone",
         ),
         absent=("move", "FOLDER"),
     ),
@@ -465,13 +556,26 @@ SAYINGS: dict[str, Saying] = {
         ("  1 of 1 image, 2 classes: imagenet-prep init data --as several-labels\n",),
     ),
     # questions
-    "a way that would stop": Saying(
+    "a table of boxes that is no table of labels": Saying(
         {
             "0.jpg": None,
             "metadata.csv": b"file_name,label,xmin,ymin,xmax,ymax\n0.jpg,a,1,1,5,5\n",
         },
         "",
-        ("--as universal-table would stop: ", "boxes without a class", "init data --as csv-boxes"),
+        ("metadata.csv annotates 1 of 1 image: 1 box of 1 class: a\n",),
+        status=0,
+    ),
+    "a way that would stop": Saying(
+        {
+            **{f"{kind}/{number}.png": None for kind in ("images", "masks") for number in range(2)},
+            "metadata.csv": b"file_name,mask_file_name\nimages/0.png,masks/0.png\nimages/1.png,2,3\n",
+        },
+        "",
+        (
+            "--as universal-table would stop: ",
+            "line 3: 2 columns expected, 3 found; take the way below; each line",
+            "init data --as masks\n",
+        ),
         absent=("init data --as universal-table", "can be read in 2 ways"),
     ),
 }
@@ -495,6 +599,12 @@ COMMANDS: dict[str, Saying] = {
     "a split for values with other signs": Saying(
         _labelled(l_csv=PARTITION), "--split train=y", ("x-1", "train"), status=2
     ),
+    "a split called as another value": Saying(
+        _labelled(l_csv=table(FLAT, "file,label,part", "a b", "one two")),
+        "--split two=one",
+        ("--split two-2=two --split two=one",),
+        status=2,
+    ),
     "the table of a part": Saying(
         _labelled(l_csv=table(FLAT[:2], "file,label", "a b")), "--as with-labels", (), status=2
     ),
@@ -515,6 +625,16 @@ COMMANDS: dict[str, Saying] = {
         "",
         ("extra: 4 images, left out; as one more split: ",),
         status=0,
+    ),
+    "images without labels, and a column of them": Saying(
+        _labelled(l_csv=b"file,label\nq.jpg,a\n"),
+        "--label label",
+        ("  6 images without a class: imagenet-prep init data --as unlabelled\n",),
+    ),
+    "a table that can't be read, and a column of it": Saying(
+        _labelled(l_csv=table(FLAT, "file,a,b", "2", "3")),
+        "--label a,b",
+        ("  for records without labels: imagenet-prep init data --as unlabelled\n",),
     ),
     "a structure that is another one": Saying(
         images(*PETS), "--as plain-tars", ("without --as: ",), status=2

@@ -66,8 +66,9 @@ def test_real_json_is_a_list_in_the_order_of_validation_names(tmp_path: Path, da
     ("values", "message"),
     [
         ([[1]] * 49_999, "holds 49,999 values"),
-        ("{", "is not JSON"),
+        ("{", "can't be read as JSON"),
         (3, "holds 3"),
+        (None, "holds null"),
         ({}, "has no value for"),
         ("more", "names 1 image that"),
         ("fewer", "has no value for 1 record of"),

@@ -226,7 +226,7 @@ def test_an_image_in_another_class_is_refused(
     other = made.wnids[1] if made.wnids[0] in name else made.wnids[0]
     wrong = f"ILSVRC/Data/CLS-LOC/train/{other}/{name.rpartition('/')[2]}"
     FORMS[form](tmp_path / "raw", made, files | {wrong: b"x"})
-    with pytest.raises(InputError, match="wrong class folder") as caught:
+    with pytest.raises(InputError, match="not in the folder of the class in its name") as caught:
         convert(Layout(tmp_path / "data", raw=tmp_path / "raw"), ENGINE, PART)
     assert other in caught.value.what
     assert ("get another copy" in caught.value.hint) is form.startswith("zip")
@@ -299,7 +299,7 @@ def test_a_copy_that_was_encoded_again_is_refused(
     with pytest.raises(InputError) as caught:
         convert(layout, ENGINE, PLAIN)
     assert name.format(split) in caught.value.what
-    assert f"is the copy of {maker}" in caught.value.what
+    assert f"is named like the copy of {maker}" in caught.value.what
     assert "23 train images again" in str(caught.value.detail)
     zipped = layout.raw_dir / kaggle.ZIP.filename
     zipped.symlink_to(copies["zip, stored"] / zipped.name)
@@ -307,7 +307,7 @@ def test_a_copy_that_was_encoded_again_is_refused(
     zipped.unlink()
     shard = existing(tmp_path, f"{split}-*-of-*")[0]
     shard.unlink()
-    with pytest.raises(InputError, match=f"is the copy of {maker}"):
+    with pytest.raises(InputError, match=f"is named like the copy of {maker}"):
         verify_and_repair(layout, ENGINE)
 
 

@@ -185,7 +185,7 @@ def test_a_length_that_is_known_need_not_be_told(server: ScriptedServer, tmp_pat
     """With a digest, an answer that tells no length is as good as any."""
     server.misbehave(next(row for row in TABLE if row.act.__name__ == "no_length_at_all"))
     session, url, pace = Session(server.url, 10), f"{server.url}a.tar", _pace(10)
-    with pytest.raises(NetworkError, match="doesn't report the size of"):
+    with pytest.raises(NetworkError, match="doesn't report a valid size of"):
         inspect(session, url, pace, size=SIZE)
     remote = inspect(session, url, pace, size=SIZE, has_digest=True)
     fetched = fetch(

@@ -121,10 +121,10 @@ def test_other_columns_are_refused(tmp_path: Path, columns: dict[str, pa.DataTyp
     """
     path = tmp_path / "a.parquet"
     pq.write_table(pa.schema(list(columns.items())).empty_table(), path)
-    others = f"{path} has other columns than Hugging Face's files of ImageNet"
+    others = f"{path} has other columns, or types of columns, than Hugging Face's ImageNet"
     uses: list[tuple[Callable[[], object], str]] = [(lambda: list(iter_rows(path)), others)]
     if "image" not in columns:
-        uses.append((ParquetImages(path).open, f"{path} holds no images"))
+        uses.append((ParquetImages(path).open, f"{path} has no column of images"))
     for use, what in uses:
         with pytest.raises(InputError) as caught:
             use()
@@ -169,7 +169,11 @@ def test_a_failure_of_pyarrow_alone_is_not_called_damage(tmp_path: Path) -> None
     path.write_bytes(b"PAR1")
     with pytest.raises(InputError) as caught:
         read_schema(path)
-    assert caught.value.what == f"{path} is damaged, or no parquet file"
+    assert caught.value.what == f"{path} can't be read as a parquet file"
+    assert caught.value.hint == "get an intact copy of it"
+    with pytest.raises(InputError) as caught, faults_named(path):
+        raise OSError("Could not read encrypted metadata, no decryption found")
+    assert caught.value.hint == "write it again without encryption"
 
 
 def _use(path: Path) -> list[bytes]:

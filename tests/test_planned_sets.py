@@ -241,15 +241,21 @@ def test_other_images_than_those_of_the_shards_are_refused(tmp_path: Path) -> No
     """Another number, other names or sizes, other boxes, and a manifest without a word of them."""
     split = a_split(tmp_path)
     assert refusal(split) == []
-    first = f"the train images in {tmp_path} are not those that the shards were made from"
+    first = (
+        f"the train images in {tmp_path}, or their labels, "
+        "are not those that the shards were made from"
+    )
     last = (
-        "restore them or name their folder with --raw, or make the set again: "
+        "restore the images and any files of labels, or make the set again: "
         "imagenet-prep convert --overwrite"
     )
-    same = "their number is the same, 10, but some have other names, sizes or labels"
+    same = "their number is the same, 10, but their names, sizes, labels or order differ"
     assert refusal(split, source={"images": 9}) == [first, "expected 9 images, got 10", last]
     assert refusal(split, source={"images": 1}) == [first, "expected 1 image, got 10", last]
     assert refusal(split, source={"names_and_sizes": "x"}) == [first, same, last]
+    assert refusal(split, source={"images": 9}, kind="ILSVRC2012")[2].startswith(
+        "restore the images, or name their folder with --raw"
+    )
     assert refusal(split, boxes=5) == [
         "the train boxes differ from those in the shards",
         "expected 5 boxes, got 4",
@@ -474,7 +480,7 @@ def test_rows_of_another_plan_are_named(tmp_path: Path) -> None:
     first, second, last = plan.fingerprints["train"]
     other = replace(plan, fingerprints={**plan.fingerprints, "train": (second, first, last)})
     assert read_planned(other, layout, made.asked, ["train-00001-of-00003"], progress) is None
-    what = "the rows of train-00001-of-00003 are not those that were planned"
+    what = "the stored list of images of train-00001-of-00003 does not match the plan"
     assert progress.notes == [f"warning: {what}: the raw data is listed again"]
 
 
@@ -519,7 +525,7 @@ def test_a_plan_that_does_not_hold_is_not_read(
     if warning:
         (note,) = progress.notes
         folder = layout.plan_path.with_name(rows[warning])
-        assert note.startswith(f"warning: {folder} is damaged: ")
+        assert note.startswith(f"warning: {folder} can't be used: ")
         assert note.endswith(": the raw data is listed again")
     else:
         assert progress.notes == []

@@ -354,11 +354,20 @@ FAULTS = {
     ),
     "a key": (
         "def rows():\n    yield {'file_name': 'a.jpg', 1: 2}\n",
-        "row 1: the key 1 (int)",
+        "row 1: a key is 1 (int)",
     ),
     "a list in itself": (
         "def rows():\n    x = []\n    x.append(x)\n    yield {'file_name': 'a.jpg', 'x': x}\n",
-        "row 1: lists too deep",
+        "row 1: a value is nested too deep",
+    ),
+    "a number of 5,000 digits": (
+        "def rows():\n    yield {'file_name': 'a.jpg', 'x': 10**5000}\n",
+        "row 1: a number has too many digits",
+    ),
+    "rows that fail at once": (
+        "class Rows:\n    def __iter__(self):\n        raise ValueError('a\\nb')\n"
+        "def rows():\n    return Rows()\n",
+        "mine:rows failed: ValueError: a b",
     ),
     "a surrogate": (
         "def rows():\n    yield {'file_name': 'a.jpg', 'x': '\\ud800'}\n",
@@ -406,7 +415,7 @@ FAULTS = {
     ),
     "an empty key": (
         "def rows():\n    yield {'file_name': 'a.jpg', '': 2}\n",
-        "row 1: the key '' (str) expected texts that are not empty",
+        "row 1: a key is '' (str) expected texts that are not empty",
     ),
     "a name that is no text": (
         "P = open('a.jpg', 'rb').read()\ndef rows():\n    yield {'image': P, 'file_name': 5}\n",
@@ -427,7 +436,7 @@ FAULTS = {
             "def rows():\n    yield {'file_name': 'a.jpg', 'label': 'a'}\n    yield {'file_name': "
             "'b.jpg', 'label': 2}\n"
         ),
-        "row 1: a text, where other values are numbers",
+        "row 1: 'a' is a text, and other values are numbers",
     ),
     "mixed boxes": (
         "def rows():\n"
@@ -437,7 +446,7 @@ FAULTS = {
     ),
     "not an image": (
         "def rows():\n    yield {'image': b'words', 'label': 1}\n",
-        "can't be read as an image",
+        "1 file is not known as an image: ",
     ),
 }
 

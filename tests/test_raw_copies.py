@@ -765,7 +765,7 @@ def test_a_copy_that_was_consumed_is_one_problem_a_split(whole: MadeSet, tmp_pat
         ("missing-image", "train"),
         ("missing-image", "validation"),
     ]
-    assert "was consumed: its images are in the shards alone" in verdict.problems[0].detail
+    assert "was consumed: convert --consume freed its space" in verdict.problems[0].detail
     assert state_of(tmp_path) == before
 
 

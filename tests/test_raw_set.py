@@ -20,6 +20,7 @@ import imagenet_prep
 from imagenet_prep import ConvertOptions, Layout, convert
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
+from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.raw.raw_set import RawSet
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.reading.shard_set import ShardSet
@@ -189,20 +190,35 @@ def test_a_damaged_image_is_named(data_dir: Path) -> None:
     assert found[plain[2]].array().size
 
 
+def test_an_image_that_is_not_used_here_is_not_called_damaged(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own remedy is told: there is no sound copy of a sound file."""
+    record = opened(Layout(data_dir))[0]
+
+    def refuse(*_: object) -> None:
+        raise ImageError("it has several pages", "save each as a separate file")
+
+    monkeypatch.setattr(type(record._recorder), "record", refuse)
+    with pytest.raises(InputError, match="can't be converted") as caught:
+        record._make()
+    assert caught.value.hint == "save each as a separate file"
+
+
 def test_what_is_missing_is_said_at_once(data_dir: Path, tmp_path: Path) -> None:
     """No raw data, a part of it that nobody asked for, a split that is not there."""
     with pytest.raises(InputError, match=rf"no images .*{tmp_path}"):
         imagenet_prep.open(tmp_path, "train", source="raw")
     with pytest.raises(IncompleteError, match="ILSVRC2012 is incomplete"):
         imagenet_prep.open(data_dir, "train", source="raw")
-    with pytest.raises(InputError, match=r"no test images"):
+    with pytest.raises(InputError, match="has no split 'test'"):
         opened(Layout(data_dir), "test")
     with pytest.raises(
         UsageError, match=r"needs the name of a split\n.*train, validation\n.*'train'"
     ):
         opened(Layout(data_dir), "")
     (data_dir / "raw-data/ILSVRC2012_img_train.tar").unlink()
-    with pytest.raises(InputError, match=r"no train images"):
+    with pytest.raises(InputError, match=r"has no split 'train'"):
         opened(Layout(data_dir), "train")
     assert len(opened(Layout(data_dir), "validation")) == 24
 
@@ -220,7 +236,7 @@ def test_what_can_only_be_read_in_order_is_refused(made: MadeSet, tmp_path: Path
     layout = Layout(tmp_path / "data")
     layout.raw_dir.mkdir(parents=True)
     write_hugging_face(layout.raw_dir, made)
-    with pytest.raises(UsageError, match="can't be read at random") as caught:
+    with pytest.raises(UsageError, match="can only be read in their order") as caught:
         opened(layout)
     assert "convert" in str(caught.value)
 

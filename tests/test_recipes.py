@@ -381,3 +381,32 @@ def test_a_bare_name_that_occurs_twice_labels_neither(tmp_path: Path) -> None:
         f"{recipe}{{file: labels.txt, unlabelled: skip, missing: ignore}}\nrecord: {{l: label}}\n",
     )
     assert names(only.splits[0]) == ["set/b/1.npy"]
+
+
+@pytest.mark.parametrize(
+    ("files", "keys"),
+    [
+        ({"a.csv": "path,label\n0.png,1.0\n1.png,0\n"}, "labels: a.csv\n"),
+        (
+            {"a.csv": "path,label\n0.png,1\n", "b.json": '{"1.png": 0}'},
+            "labels: {file: {train: a.csv, test: b.json}}\n",
+        ),
+        (
+            {"a.csv": "path,label\n0.png,0\n1.png,1\n2.png,1\n"},
+            "labels: a.csv\nmask: {folder: masks, unmasked: skip}\n",
+        ),
+    ],
+    ids=["a float among whole numbers", "CSV and JSON", "an image that is left out"],
+)
+def test_labels_that_were_no_fault(tmp_path: Path, files: dict[str, str], keys: str) -> None:
+    """Numbers of several forms are classes; lines may name images that the recipe leaves out."""
+    for number in range(3 if "mask" in keys else 2):
+        save_image(tmp_path / f"i/{number}.png")
+    for number in range(2):
+        (tmp_path / "masks").mkdir(exist_ok=True)
+        Image.new("L", (12, 8)).save(tmp_path / f"masks/{number}.png")
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    made = plan(tmp_path, "source: {files: 'i/*'}\n" + keys)
+    assert made.classes.numbers == (0, 1)
+    assert sum(len(split.catalog) for split in made.splits) == 2

@@ -163,12 +163,12 @@ def test_a_value_has_its_kind(tf: Any, value: Any, feature: tuple[str, list[Any]
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ([1, "a"], "int and str: expected values of one kind"),
-        ([b"a", 0.5, True], "bool and bytes and float: expected values of one kind"),
+        ([1, "a"], "int, str: expected numbers alone, or text and bytes alone"),
+        ([b"a", 0.5, True], "bool, bytes, float: expected numbers alone"),
         ([1, None], "it holds None"),
-        ([[1, 2], [3]], "a list within a list"),
-        ([np.arange(2)], "a ndarray within a list"),
-        (np.array([[1], [2, 3]], dtype=object), "a list within a list"),
+        ([[1, 2], [3]], "type list within a list"),
+        ([np.arange(2)], "type ndarray within a list"),
+        (np.array([[1], [2, 3]], dtype=object), "type list within a list"),
         (2**63, "it holds 9223372036854775808: expected -2**63 to 2**63 - 1"),
         ([1, -(2**63) - 1], "it holds -9223372036854775809: expected"),
         (np.array([2**63], dtype=np.uint64), "it holds 9223372036854775808: expected"),
@@ -176,7 +176,8 @@ def test_a_value_has_its_kind(tf: Any, value: Any, feature: tuple[str, list[Any]
         (3.5e38, "it holds 3.5e+38: expected -3.4e38 to 3.4e38"),
         ([math.inf, -1e39, 1.0], "it holds -1e+39: expected -3.4e38 to 3.4e38"),
         ([0.5, 10**400], "an integer of 1,329 bits: expected -3.4e38 to 3.4e38"),
-        ("\ud800", "can't be written as UTF-8"),
+        ("\ud800", "'\\ud800', which UTF-8 can't express"),
+        (np.zeros(1, dtype="i4,i4"), "it holds values of the fields f0, f1"),
         ({"b": 1}, "a value of type dict"),
         (iter([1]), "a value of type list_iterator"),
         (1j, "a value of type complex"),
@@ -195,12 +196,13 @@ def test_a_value_without_a_kind_is_refused(tmp_path: Path, value: Any, said: str
     assert os.listdir(tmp_path) == []
 
 
+ANY_VALUE = "expected bool, int, float, str or bytes, or a flat list or an array of them"
 ODD_STEPS: list[tuple[Any, str]] = [
     (1, "it is of type int: expected a list of steps"),
     (np.array(1), "it is of type ndarray: expected a list of steps"),
     ([1, None], "it holds None"),
-    ([[1], ["a"]], "it holds int and str: expected values of one kind"),
-    ([[[1]]], "it holds a list within a list"),
+    ([[1], ["a"]], "it holds values of type int, str: expected"),
+    ([[[1]]], f"it holds a value of type list within a list: {ANY_VALUE}\nflatten each step"),
 ]
 NO_EXAMPLES = (b"\xff\xd8\xff\xe0 no Example", b"a", b"\x08\x01", b"\x0a\x00\x22\x01a")
 """Bytes of something else, an image's for instance, would make a file that nobody reads."""
@@ -212,14 +214,14 @@ NO_EXAMPLES = (b"\xff\xd8\xff\xe0 no Example", b"a", b"\x08\x01", b"\x0a\x00\x22
         (["a"], {}, "record 0 is of type str"),
         ([[("a", 1)]], {}, "record 0 is of type list"),
         ([{1: 1}], {}, "record 0: a feature has the name 1"),
-        ([{"\ud800": 1}], {}, "can't be written"),
+        ([{"\ud800": 1}], {}, "expected a name that UTF-8 can express"),
         ([SequenceExample({}, {2: [1]})], {}, "record 0: a feature list has the name 2"),
         (MOVIE, {}, "a list of dictionaries"),
         ([{"a": 1}], {"compression": "bz2"}, "compression 'bz2'"),
         ([{"a": 1}], {"schema": {"a": "int32"}}, "schema: 'a' is 'int32'"),
-        ([{"a": 0.5}], {"schema": {"a": "int64"}}, "it holds float: expected int64"),
-        ([{"a": "1"}], {"schema": {"a": "int64"}}, "it holds str: expected int64"),
-        ([{"a": ["1"]}], {"schema": {"a": "float"}}, "it holds str: expected float"),
+        ([{"a": 0.5}], {"schema": {"a": "int64"}}, "it holds float: expected int, since schema"),
+        ([{"a": "1"}], {"schema": {"a": "int64"}}, "it holds str: expected int, since schema"),
+        ([{"a": ["1"]}], {"schema": {"a": "float"}}, "it holds str: expected float or int"),
         ([{"a": [b"a", 1]}], {"schema": {"a": "bytes"}}, "it holds int: expected bytes or str"),
         *(
             (
@@ -286,6 +288,9 @@ def test_a_feature_keeps_its_kind(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"record 1: .*'a' .*float") as caught:
         records.write(path, messages, schema={"a": "float"})
     assert caught.value.hint == ""  # no schema changes the kind of a message
+    with pytest.raises(UsageError, match=r"record 1: .*'a' .*float") as caught:
+        records.write(path, [messages[0], {"a": 0.5}])
+    assert caught.value.hint == ""
 
 
 def test_a_record_that_is_several_or_another_message_is_described_as_it_is(tmp_path: Path) -> None:
@@ -332,7 +337,7 @@ def test_what_is_no_file_is_not_replaced(
     os.mkfifo("pipe")  # never a device of the machine: a writer that is broken would replace it
     Path("link-to-pipe").symlink_to("pipe")
     Path("folder").mkdir()
-    with pytest.raises(UsageError, match="can't be written"):
+    with pytest.raises(UsageError, match="is not a plain file"):
         records.write(path, [{"a": 1}])
     assert not Path(path).is_file()
     assert sorted(os.listdir(tmp_path)) == ["folder", "link-to-pipe", "pipe"]

@@ -79,7 +79,7 @@ def test_a_path_stands_for_the_longest_name(tmp_path: Path, census: Census) -> N
     assert marked.remarks == [
         "3 images named in flags.csv",
         "4 names are of no record: none-0.jpg, none-1.jpg, none-2.jpg, ...",
-        "1 name is there several times, the first line counts: /x/a/1.jpg",
+        "1 name is there several times, the first one counts: /x/a/1.jpg",
     ]
 
 
@@ -87,6 +87,7 @@ FAULTS = {
     "no column": (b"name,why\nx.JPEG,y\n", " has no column of file names", "found name, why"),
     "encoding": (b"filename,reason\nx.JPEG,caf\xe9\n", ", line 2: it is not UTF-8", "UTF-8"),
     "empty": (b"", " has no column of file names", "found no column"),
+    "no rows": (b"filename,reason\n", " has no rows", "expected a file name in each row"),
     "blank": (b"filename,reason\nx.JPEG,a\n,b\n", ", line 3: no file name", "in each line"),
     "unequal": (b"filename,reason\nx.JPEG,a,b\n", ", line 2:", "CSV"),
 }
@@ -116,6 +117,14 @@ def test_a_faulty_file_is_called_by_its_form(tmp_path: Path, name: str, form: st
     assert caught.value.detail == (
         f"expected {form} in UTF-8 with a column path, filename, file or image"
     )
+    assert caught.value.hint.endswith("save the table as flags.csv: UTF-8, with a header line")
+
+
+def test_a_faulty_json_list_is_named_by_entry(tmp_path: Path) -> None:
+    """Its entries are no lines."""
+    (tmp_path / "flags.json").write_text('[{"file": "a.jpg"}, {"file": ""}]')
+    with pytest.raises(InputError, match=r"flags\.json, entry 2: no file name"):
+        read_marks(tmp_path / "flags.json")
 
 
 def test_records_without_names_can_not_be_compared(tmp_path: Path) -> None:

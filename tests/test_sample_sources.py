@@ -17,10 +17,13 @@ from made_tars import pack
 
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError, UsageError
+from imagenet_prep.escaping import command
 from imagenet_prep.hints import lines_of
+from imagenet_prep.init.init_options import InitOptions
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.mapped_records import MappedRecorder
 from imagenet_prep.sources.array_files import open_arrays
+from imagenet_prep.sources.remarks import missing_shards
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.stages.init import init
 from imagenet_prep.tfrecord.example import BytesList, Feature, Int64List, encode_example
@@ -91,7 +94,7 @@ TAKES_POINTER = pickled(b"cnumpy.core.multiarray\nscalar\n(" + POINTER + b"Vabcd
         (pickled(b"cnumpy\nndarray\n((I349525\nI3072\ntVu1\ntR"), "not callable"),
         (made(data=b"abcde"), "5 bytes"),
         (pickled(b"ccollections\nOrderedDict\n(tR"), "collections.OrderedDict"),
-        (pickled(b"cnumpy\ndtype\n}Vcode\nVx\nsb"), "damaged"),
+        (pickled(b"cnumpy\ndtype\n}Vcode\nVx\nsb"), "its pickle can't be read"),
     ],
     ids=range(8),
 )
@@ -235,7 +238,7 @@ def test_damaged_arrays_are_named(tmp_path: Path, files: dict[str, bytes]) -> No
         ("tfrecord: {'a/b': f}", framed("1.jpg"), "no name of a split"),
         ("tfrecord: f, label: other", framed("1.jpg"), "has no column other"),
         ("folders: f, label: other", b"", "folders has no use for it"),
-        ("parquet: f", b"PAR1" + bytes(20), "damaged"),
+        ("parquet: f", b"PAR1" + bytes(20), "can't be read as a parquet file"),
         (
             "webdataset: f",
             pack({"1.jpg": picture("1.jpg"), "1.json": b"{"}),
@@ -388,15 +391,22 @@ def test_init_refuses_sets_without_samples_or_labels_in_all_files(tmp_path: Path
         with pytest.raises(InputError, match=r"no image in"):
             init(tmp_path / str(number), tmp_path / "r.yaml", ENGINE)
     write(tmp_path / "two", **{"train.parquet": parquet("1.jpg"), "val.parquet": UNLABELLED})
-    with pytest.raises(InputError, match=r"val\.parquet has no column called label, class"):
+    with pytest.raises(InputError, match=r"val\.parquet has no column called label, c") as caught:
         init(tmp_path / "two", tmp_path / "r.yaml", ENGINE)
+    (choice,) = caught.value.choices
+    settings = (("label", "label"), ("output", tmp_path / "r.yaml"))
+    assert choice == f"  1 of 2 images, 1 class: {command('init', tmp_path / 'two', settings)}"
+    init(tmp_path / "two", tmp_path / "r.yaml", ENGINE, options=InitOptions(label="label"))
 
 
 def test_a_test_split_without_labels_has_records_without_one(tmp_path: Path) -> None:
     """Hugging Face's and Kaggle's tests: the others keep their numbers."""
     write(tmp_path / "two", **{"train.parquet": parquet("1.jpg"), "test.parquet": UNLABELLED})
     summary = init(tmp_path / "two", tmp_path / "r.yaml", ENGINE)
-    assert any("test has no label: 1 record without a label" in line for line in summary.passed)
+    assert any(
+        "test has no label: it is -1, which is no class, in 1 record" in line
+        for line in summary.passed
+    )
     made = load(tmp_path / "r.yaml", None, ENGINE)
     assert [label for label in made.classes.numbers if label < 0] == []
 
@@ -455,6 +465,11 @@ def test_shards_that_are_there_are_not_called_missing(tmp_path: Path, split: str
         with pytest.raises(PrepError, match="1 of 2 files is not named with the others") as caught:
             load(recipe, None, ENGINE)
         assert "name all of them together" in caught.value.hint
+        (fault,) = missing_shards([tmp_path / "a-00001-of-00003", tmp_path / "a-00002-of-00003"])
+        assert f"missing, by the names of the others: {tmp_path}/a-00000-of-00003" in fault.what
+        (tmp_path / "a-00001-of-00003").touch()
+        (fault,) = missing_shards([tmp_path / "a-00002-of-00003"])
+        assert fault.what.startswith("1 of 3 files is missing")  # the other one is there
     (tmp_path / names[1]).unlink()
     with pytest.raises(PrepError, match="1 of 2 files is missing, by the names of the others"):
         load(recipe, None, ENGINE)

@@ -282,9 +282,9 @@ def test_run_lengths_of_kaggle(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("runs", "words"),
     [
-        ("1 2 3", "they are 3 numbers"),
+        ("1 2 3", "3 numbers can't be divided into pairs"),
         ("a b", "'a' is not a whole number"),
-        ("5 3 2 2", "the run at 2 starts within the one before it"),
+        ("5 3 2 2", "the run at 2 starts before the end of an earlier one"),
         ("1 999999", "they lead out of the image of 40 x 30 pixels"),
         ("0 3", "a run starts at 0"),
     ],
@@ -764,7 +764,7 @@ def test_a_panoptic_png_outside_its_folder(tmp_path: Path, form: str) -> None:
 @pytest.mark.parametrize(
     ("file_name", "words"),
     [
-        (None, r"annotations\[1\] .*: file_name is missing\nexpected the PNG of its segments"),
+        (None, r"annotations\[1\]: it has no file_name\nexpected the PNG of its segments"),
         ("sub", r"panoptic_val2017/sub is not a file\nexpected the PNG of its segments"),
         ("gone.png", r"panoptic_val2017/gone.png is not there\nexpected the PNG"),
     ],
@@ -808,7 +808,7 @@ def test_polygons_without_pycocotools(tmp_path: Path, monkeypatch: pytest.Monkey
             "size of the mask of its object 2: expected 41 x 82 pixels, got 3 x 3",
         ),
         (lambda masks: [b"no PNG", masks[1]], "the mask of its object 1: not a PNG"),
-        (lambda masks: masks[:1], "the values of its boxes differ in number"),
+        (lambda masks: masks[:1], "the numbers of values of its boxes don't match"),
     ],
 )
 def test_verify_finds_wrong_masks_of_objects(

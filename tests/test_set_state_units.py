@@ -605,7 +605,7 @@ def test_a_manifest_that_can_not_be_understood(layout: Layout) -> None:
     state = read(layout)
     assert (state.kind, state.reason, state.damage) == ("contradictory", damage.detail, damage)
     assert state.sentence == (
-        f"{folder} holds a set whose records are damaged or gone: {state.reason}"
+        f"{folder} holds a set without a usable plan and manifest: {state.reason}"
     )
     assert state.following == damage.remedy
     assert (state.sizes, set(state.infos)) == (sizes_of(layout), set(ALL))
@@ -636,7 +636,7 @@ def test_a_manifest_whose_totals_are_not_its_shards(layout: Layout, totals: dict
     state = read(layout)
     assert state.reason == detail
     assert state.sentence == (
-        f"{layout.output_dir} holds a set whose records are damaged or gone: {detail}"
+        f"{layout.output_dir} holds a set without a usable plan and manifest: {detail}"
     )
 
 

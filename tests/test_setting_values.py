@@ -257,7 +257,7 @@ def test_other_texts_are_no_sizes(tmp_path: Path, text: str) -> None:
         ShardWriter(tmp_path / "out", shard_size=text)
     errors.append(caught.value)
     assert {error.detail for error in errors} == {
-        "expected a number of bytes, perhaps with a unit: 100MB, 2 kB or 1.5GiB"
+        "expected a whole number of bytes above 0, perhaps with a unit: 100MB, 2 kB or 1.5GiB"
     }
     assert len(errors) == len(SIZE_SETTINGS) + len(SIZE_KEYS) + 1
     assert [parse_size(example) for example in ("100MB", "2 kB", "1.5GiB")] == [
@@ -271,7 +271,7 @@ def test_other_texts_are_no_sizes(tmp_path: Path, text: str) -> None:
 def test_other_values_are_no_sizes(tmp_path: Path, value: str) -> None:
     """YAML knows more than texts and whole numbers."""
     assert (
-        "expected a number of bytes"
+        "expected a whole number of bytes"
         in refusal(tmp_path / "r.yaml", f"source: {{folders: x}}\nshard_size: {value}\n").detail
     )
 

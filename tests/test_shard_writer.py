@@ -19,6 +19,8 @@ from existing import existing
 
 from imagenet_prep import records
 from imagenet_prep.errors import BusyError, SpaceError, UsageError, WriteError
+from imagenet_prep.escaping import command_line
+from imagenet_prep.hints import lines_of
 from imagenet_prep.records import ShardWriter, writer
 from imagenet_prep.storage import local
 from imagenet_prep.storage.durable import write_all
@@ -136,8 +138,8 @@ def test_sizes_in_words(count: float, text: str) -> None:
         ({}, "shards and shard_size: neither is given\nexpected one of the two"),
         ({"shards": 1, "shard_size": 9}, "shards and shard_size: both are given"),
         ({"shards": 0}, "expected at least 1"),
-        ({"shard_size": 0}, "expected a number of bytes"),
-        ({"shard_size": "100M"}, "expected a number of bytes"),
+        ({"shard_size": 0}, "expected a whole number of bytes"),
+        ({"shard_size": "100M"}, "expected a whole number of bytes"),
         ({"shards": 1, "compression": "lzma"}, "expected None, 'gzip' or 'zlib'"),
         ({"shards": 1, "schema": {"a": "text"}}, "expected one of int64, float, bytes"),
     ],
@@ -215,16 +217,20 @@ def test_overwriting_replaces_the_whole_set(tmp_path: Path) -> None:
     assert numbers(tmp_path / "movies-00001-of-00002") == [1, 3]
 
 
-def test_one_writer_a_prefix(tmp_path: Path) -> None:
-    """A second one is refused while the first one is at work, in this process and in another."""
+def test_one_writer_a_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second one is refused while the first one is at work, in this process and in another.
+    The command that removes the lock of a lost machine can be copied.
+    """
     script = (
         "import sys\nfrom imagenet_prep.records import ShardWriter\n"
         "with ShardWriter(sys.argv[1], shards=1) as shards: shards.write({'n': 1})"
     )
     with ShardWriter(tmp_path / "movies", shards=2) as shards:
         shards.write({"n": 0})
-        with pytest.raises(BusyError, match=r"written by someone else"):
+        monkeypatch.setattr(writer, "remove_claim", lambda _: command_line(["rm", "claim"]))
+        with pytest.raises(BusyError, match=r"another writer has locked") as caught:
             write_set(tmp_path / "movies", shards=3)
+        assert [*lines_of(caught.value.hint)][-1] == "rm claim"
         other = subprocess.run(
             [sys.executable, "-c", script, tmp_path / "movies"], capture_output=True, text=True
         )

@@ -4,6 +4,7 @@ retried, with the same bytes.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections import Counter
@@ -277,16 +278,16 @@ REFUSED: list[tuple[str, Fault, Callable[[ObjectStore], Any], type[PrepError], s
         (404, "NoSuchKey"),
         lambda store: store.put("a", b""),
         InputError,
-        "the bucket s3://BUCKET does not exist",
+        "the store finds no bucket s3://BUCKET",
     ),
     (
         "PUT",
         (404, "NoSuchBucket"),
         lambda store: store.put("a", b""),
         InputError,
-        "the bucket s3://BUCKET does not",
+        "finds no bucket s3://BUCKET",
     ),
-    ("POST", (404, "NoSuchBucket"), upload, InputError, "the bucket s3://BUCKET does not exist"),
+    ("POST", (404, "NoSuchBucket"), upload, InputError, "the store finds no bucket s3://BUCKET"),
     ("PUT", (403, "AccessDenied"), lambda store: store.put("a", b""), AccessError, "s3:PutObject"),
     ("GET", (403, "AccessDenied"), lambda store: store.get("a", 9), AccessError, "s3:GetObject"),
     ("GET", (403, "AccessDenied"), lambda store: store.list(), AccessError, "s3:ListBucket"),
@@ -430,7 +431,7 @@ def test_another_server_is_advised_by_the_variable_that_counts(
     assert str(failure("s3://b/a", lost)).endswith("; check AWS_ENDPOINT")
     assert "AWS" not in str(failure("gs://b/a", lost))
     missing = OSError("status code: 404 <Code>ContainerNotFound</Code>")
-    assert "the container az://b does not exist" in str(failure("az://b/a", missing))
+    assert "the store finds no container az://b" in str(failure("az://b/a", missing))
 
 
 @pytest.mark.parametrize("value", ["inf", "nan", "1e300", "soon"])
@@ -442,6 +443,29 @@ def test_a_number_of_seconds_that_is_none_is_wrong_usage(
     client.cache_clear()
     with pytest.raises(UsageError, match="expected a number of seconds"):
         locate("s3://bucket/a").exists()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "variable", "reason", "advice"),
+    [
+        ("s3", "AWS_SKIP_SIGNATURE", '"maybe" as boolean', "variables AWS_..., or set"),
+        ("gs", "GOOGLE_SKIP_SIGNATURE", '"maybe" as boolean', "variables GOOGLE_..., or set"),
+        ("az", "AZURE_SKIP_SIGNATURE", "Account must be", "needs only the name and AZURE_SKIP"),
+    ],
+)
+def test_the_reason_of_the_library_is_shown(
+    scheme: str, variable: str, reason: str, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that can't be made: the library alone knows why."""
+    for name in list(os.environ):
+        if name.startswith(("AWS_", "GOOGLE_", "AZURE_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv(variable, "true" if scheme == "az" else "maybe")
+    client.cache_clear()
+    with pytest.raises(AccessError, match="with the settings of this process") as caught:
+        client(scheme, "b")
+    assert reason in caught.value.detail
+    assert advice in caught.value.hint
 
 
 @pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT"])
@@ -495,7 +519,7 @@ def test_profiles_are_read(
     monkeypatch.setitem(sys.modules, "botocore.session", None)
     with pytest.raises(
         AccessError,
-        match=r"AWS_PROFILE .*botocore.* not installed",
+        match=r"AWS_PROFILE .*botocore.* can't be imported",
     ):
         store.load("a")
 

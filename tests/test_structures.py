@@ -156,7 +156,7 @@ def test_folders_within_classes(tmp_path: Path) -> None:
     )
     said = refused(tmp_path)
     assert "dog/husky, dog/poodle" in said
-    assert "classes: [cat, dog]" in said
+    assert "(classes: cat, dog)" in said
     made = plan(tmp_path, "source: {folders: in}\n")
     assert made.classes.names == ("cat", "dog")
     assert any(

@@ -403,8 +403,10 @@ def test_folders_of_another_machine_are_named_with_the_command(
     save(tmp_path / "data/metadata.jsonl", table(rows, "jsonl"))
     refused = prep_here("init", given, cwd=tmp_path)
     assert refused.returncode == 4
-    assert error_lines(refused)[-1] == f"  4 of 4 images: imagenet-prep init {given} {option}"
-    command_here(*shlex.split(error_lines(refused)[-1])[5:], cwd=tmp_path)
+    counts, _, advice = error_lines(refused)[-1].partition(": imagenet-prep ")
+    assert counts == "  4 of 4 images, if paths lose their start"
+    assert advice == f"init {given} {option}"
+    command_here(*shlex.split(advice), cwd=tmp_path)
     (recipe,) = tmp_path.glob("*.yaml")
     command_here("convert", "out", "--config", recipe.name, cwd=tmp_path)
     found = read_split(tmp_path / "out", "validation", TEXT)
@@ -416,7 +418,13 @@ def test_folders_of_another_machine_are_named_with_the_command(
 
 @pytest.mark.parametrize(
     ("count", "line"),
-    [(2, "  2 of 4 images: imagenet-prep init t.jsonl --strip /mnt/disk/"), (1, None)],
+    [
+        (
+            2,
+            "  2 of 4 images, if paths lose their start: imagenet-prep init t.jsonl --strip /mnt/disk/",
+        ),
+        (1, None),
+    ],
 )
 def test_folders_are_named_if_half_of_the_images_are_there(
     tmp_path: Path, count: int, line: str | None
@@ -517,7 +525,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ("file_name,label\n,a\n", "t.csv, line 2: no file_name"),
         (
             "file_name,label\n1.jpg,a\n",
-            "bring back what is missing, or take those rows out; relative paths start at {}",
+            "correct the rows, or bring the files back; relative paths start at {}",
         ),
         ("file_name,label\n", "t.csv has no row"),
         ("", "t.csv"),
@@ -526,7 +534,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
             "columns xmin, ymin alone expected all of xmin, ymin, xmax, ymax",
         ),
         ("file_name,xmax\nthere.jpg,1\n", "column xmax alone expected"),
-        ("file_name,xmin,ymin,xmax,ymax\nthere.jpg,1,1,2,2\n", "boxes without a class"),
+        ("file_name,xmin,ymin,xmax,ymax\nthere.jpg,1,1,2,2\n", "no class of the boxes"),
         (
             "file_name,label,xmin,ymin,xmax,ymax\nthere.jpg,a,1,1,2,2\n",
             "expected a column class or category with the class of each box; "
@@ -534,7 +542,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ),
         (
             "file_name,xmin,ymin,xmax,ymax,class\nthere.jpg,1,1,2,,a\n",
-            "t.csv, line 2: an empty cell",
+            "t.csv, line 2: ymax is empty",
         ),
         (
             "file_name,xmin,ymin,xmax,ymax,class\nthere.jpg,1,1,2,x,a\n",
@@ -542,15 +550,15 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ),
         (
             "file_name,xmin,ymin,xmax,ymax,class\nthere.jpg,.1,.1,.2,.5,a\n",
-            "t.csv, line 2: a box from 0.1, 0.1, 0.2, 0.5",
+            "t.csv, line 2: the corners of a box are 0.1, 0.1, 0.2, 0.5",
         ),
         (
             "file_name,xmin,ymin,xmax,ymax,class\nthere.jpg,.1,.1,.2,.5,a\nother.jpg,.1,.1,.9,1,a\n",
-            "and no box has a corner at 2 or more",
+            "and no box has one of 2 or more",
         ),
         (
             "file_name,xmin,ymin,xmax,ymax,class,width,height\nthere.jpg,1,1,9,9,a,20,20\n",
-            "t.csv, line 2: a size of 20 x 20 expected 16 x 16, as the image has",
+            "t.csv, line 2: the size is 20 x 20 expected 16 x 16, as the image has",
         ),
         (
             "file_name,xmin,ymin,xmax,ymax,class,label\nthere.jpg,1,1,9,9,a,x\nthere.jpg,1,1,9,9,a,y\n",
@@ -586,19 +594,27 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ("file_name,objects\nthere.jpg,{\n", "t.csv, line 2: objects: not JSON"),
         (
             'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3]], ""categories"": [1]}"\n',
-            "a bbox of '[1, 2, 3]' (list)",
+            "a bbox is '[1, 2, 3]' (list)",
         ),
         (
             'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]]}"\n',
-            "objects has bbox expected {{bbox: [[x, y, width, height], ...], categories: [...]}}",
+            "objects has values for bbox expected {{bbox: [[x, y, width, height], ...], categories: [...]}}",
         ),
-        ("file_name,split\nthere.jpg,a/b\n", "the split 'a/b' can't be the name of shards"),
+        (
+            f'file_name,objects\nthere.jpg,"{{""bbox"": [[1,2,3,1{"0" * 400}]], ""categories"": [1]}}"\n',
+            "a number of a bbox is '1000",
+        ),
+        (
+            'file_name,objects\nthere.jpg,"{""bbox"": null, ""categories"": [1]}"\n',
+            "objects has values for categories expected",
+        ),
+        ("file_name,split\nthere.jpg,a/b\n", "the split is 'a/b'"),
         ("file_name,split\nthere.jpg,.a\n", "the first a letter, a digit or _"),
         ("file_name,split\nthere.jpg,train\nother.jpg,\n", "t.csv, line 3: other.jpg has no split"),
         ("file_name,mask\nthere.jpg,m.png\n", "t.csv, line 2: the mask {}/m.png is not there"),
         (
             "file_name,mask\nthere.jpg,there.jpg\n",
-            "the mask there.jpg is not a PNG expected a PNG whose pixels are class numbers",
+            "the mask there.jpg is no PNG by its name expected a PNG whose pixels are class numbers",
         ),
         ("file_name,mask\nthere.jpg,folder\n", "the mask {}/folder is not a file"),
         (
@@ -615,7 +631,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
             "file_name,label\nimages.tar/x.jpg,a\n",
             "t.csv, line 2: {}/images.tar/x.jpg is not in images.tar",
         ),
-        ("file_name,label\nthere.txt,a\n", "1 file can't be read as an image, there.txt first"),
+        ("file_name,label\nthere.txt,a\n", "1 file is not known as an image: there.txt"),
     ],
 )
 def test_a_row_that_cannot_be_is_refused_with_its_line(
@@ -680,7 +696,7 @@ def test_mixed_labels_are_refused(tmp_path: Path) -> None:
     images(tmp_path, rows)
     save(tmp_path / "t.jsonl", table(rows, "jsonl"))
     said = refusal(tmp_path, "source: {table: t.jsonl}\n")
-    assert "t.jsonl, line 1: a text, where other values are numbers" in said
+    assert "is a text, and other values are numbers" in said
 
 
 # init ---------------------------------------------------------------------------------------------
@@ -758,6 +774,10 @@ def test_split_takes_values_of_the_column(tmp_path: Path, data: str) -> None:
         (
             VALUES.replace("two", "three"),
             "no value two for --split test\nexpected one or three\nwithout --split: ",
+        ),
+        (
+            VALUES + "photos/1.jpg,a,three\n",
+            "has three in its column of splits, without a --split\nexpected a split for each",
         ),
     ],
 )
@@ -928,10 +948,10 @@ def test_a_layout_that_one_table_cannot_have_is_refused(tmp_path: Path) -> None:
 
 
 def test_init_names_no_recipe_that_it_did_not_write(tmp_path: Path) -> None:
-    """A table of files that are no images: the hint speaks of a recipe, of none by name."""
+    """A table of files that are no images: the hint names no recipe, and no other content."""
     save(tmp_path / "data" / "0.ppm", picture("0.ppm"))
     save(tmp_path / "data" / "metadata.csv", b"file_name,label\n0.ppm,a\n")
     refused = prep_here("init", "data", cwd=tmp_path)
     assert refused.returncode == 4
-    assert "or write `content` in a recipe" in refused.stderr
+    assert "convert or remove it\n" in refused.stderr
     assert "data.yaml" not in refused.stderr

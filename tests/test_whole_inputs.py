@@ -66,11 +66,11 @@ def test_an_archive_of_the_right_size_that_came_in_part_is_damaged(
     """
     path = data_dir / "raw-data" / name
     fill(path, *span)
-    with pytest.raises(InputError, match=r"is damaged at byte") as caught:
+    with pytest.raises(InputError, match=r"is damaged, or has other bytes, at byte") as caught:
         convert(Layout(data_dir), ENGINE, PART)
     assert str(path) in caught.value.what
     assert not Layout(data_dir).plan_path.exists()
-    with pytest.raises(InputError, match="is damaged at byte"):
+    with pytest.raises(InputError, match="is damaged"):
         untar(Layout(data_dir), ENGINE)
 
 
@@ -262,9 +262,7 @@ def test_the_dogs_of_another_task_are_not_the_train_images(data_dir: Path) -> No
     dogs = path.rename(path.with_name("ILSVRC2012_img_train_t3.tar"))
     with pytest.raises(InputError) as caught:
         convert(Layout(data_dir), ENGINE, PART)
-    assert (
-        caught.value.what == f"{dogs} holds the dogs of task 3, not the train images of ILSVRC2012"
-    )
+    assert caught.value.what.startswith(f"{dogs} is named like the archive of task 3")
     assert "mv" not in caught.value.hint
     ran = measure(data_dir, "status", data_dir)
     assert ("mv " in ran.out, "imagenet-prep download" in ran.out) == (False, True)

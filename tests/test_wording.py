@@ -89,10 +89,10 @@ def test_messages_name_commands_and_options_that_exist() -> None:
     a slip is seen.
     """
     of_others = {
-        "ilsvrc2012/repacked.py": ["--strip-components"],
+        "ilsvrc2012/repacked.py": ["--rm", "--strip-components"],
         "storage/aws_profiles.py": ["--format"],
         "datasets/sampled_images.py": ["--checksum"],
-        "sources/archive_faults.py": ["--dereference", "--hard-dereference"],
+        "sources/archive_faults.py": ["--ignore-zeros", "--dereference", "--hard-dereference"],
         "version.py": ["--no-optional-locks", "--porcelain"],
     }
     unknown = {module: _unknown(ast.parse((ROOT / module).read_text())) for module in MODULES}
@@ -126,7 +126,7 @@ def test_a_command_calls_the_program_as_it_was_called(monkeypatch: pytest.Monkey
 
 
 def test_hints_of_several_obstacles_are_kept() -> None:
-    """Each once, with the numbers of its obstacles where hints differ."""
+    """Each once, with the numbers of its obstacles unless all have it."""
     hints = ("name it with --raw", "remove {raw}", "name it with --raw", "")
     error = all_of([InputError("what", hint=hint) for hint in hints])
     assert error.what == "4 obstacles: (1) what"
@@ -135,6 +135,8 @@ def test_hints_of_several_obstacles_are_kept() -> None:
     assert all_of([InputError("a"), InputError("b")]).hint == ""
     same = all_of([InputError("a", hint="mend it"), InputError("b", hint="mend it")])
     assert same.lines == ["2 obstacles: a", "then: b", "mend it"]
+    one = all_of([InputError("a"), InputError("b", hint="mend it")])
+    assert one.lines == ["2 obstacles: (1) a", "(2) b", "(2) mend it"]
 
 
 # wrapping -----------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from tiny_sets import made_plan, make_set, make_shard, record, save_manifest, sa
 from imagenet_prep.checks.checked_shards import failed_check, group
 from imagenet_prep.checks.departure import departure
 from imagenet_prep.checks.raw_check import _unreadable
+from imagenet_prep.checks.shard_check import _fault_in_words
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.engines.worker_faults import died
@@ -28,7 +30,7 @@ from imagenet_prep.stages.verify import look, verify
 from imagenet_prep.state.manifest import SplitTotals
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import locate
-from imagenet_prep.storage.refusals import no_space
+from imagenet_prep.storage.refusals import no_space, unreadable
 
 WRITTEN = list("abcdefgh")
 
@@ -115,7 +117,7 @@ def test_a_hint_is_no_part_of_what_is_wrong() -> None:
 def test_a_worker_that_dies_is_no_fault_of_the_disk() -> None:
     """The remedy is that of the error."""
     problem = failed_check("train-00000-of-00003", died("killed by SIGKILL", "try fewer --workers"))
-    assert problem.remedy == "try fewer --workers, then verify again"
+    assert problem.remedy == "try fewer --workers"
     assert "--workers" not in problem.detail
 
 
@@ -163,6 +165,16 @@ def test_a_missing_shard_of_one_record(tmp_path: Path) -> None:
     missing = [problem for problem in look(layout).problems if problem.subject == name]
     (problem,) = missing
     assert problem.detail == f"it is missing: 1 record in {shard.size} bytes"
+
+
+def test_an_index_that_cant_be_read_is_named(tmp_path: Path) -> None:
+    """It is not its shard that can't be read."""
+    path = tmp_path / "train-00000-of-00001"
+    index = tmp_path / "train-00000.idx"
+    denied = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    assert _fault_in_words(path, unreadable(path, denied)) == "it can't be read: Permission denied"
+    words = _fault_in_words(path, unreadable(index, denied))
+    assert words == f"{index} can't be read: Permission denied"
 
 
 SHARD = "train-00004-of-00008"

@@ -155,11 +155,14 @@ HEADERS = ({"name": b"b"}, {"method": 8}, {"crc": 1}, {"packed": 6}, {"size": 8}
         (Made(b"a", central={"size": 1000, "packed": 1000}), "beyond the end"),
         (Made(b"a", central={"disk": 1}), "split zip"),
         (Made(b"a", central={"kind": 0o120777 << 16, "made_by": 0x314}), "a link"),
-        (Made(b"a", central={"name": b""}), "without a name"),
-        (Made(b"a", central={"name": b"a/"}), "a folder with content"),
-        (Made(b"a", central={"name": b"b"}), "no local header for 'b'"),
+        (Made(b"a", central={"name": b""}), "an entry has no name"),
+        (Made(b"a", central={"name": b"a/"}), "'a/' is a folder, but has content"),
+        (
+            Made(b"a", central={"name": b"b"}),
+            "the local header of 'b' is not here, or has another name",
+        ),
         (Made(b"a", central={"crc": 1}), "contradicts the central directory"),
-        (Made(b"a", central={"mark": b"PK\1\3"}), "no entry"),
+        (Made(b"a", central={"mark": b"PK\1\3"}), "expected an entry"),
         (Made(b"a", central={"size": NONE, "packed": NONE}), "no zip64 field"),
         (
             Made(
@@ -266,7 +269,7 @@ def test_a_zip_that_was_cut_is_refused_wherever() -> None:
         # a zip behind a program or a web page is not what anyone published; after the end stands
         # nothing
         (make_zip(TWO, before=b"#!/x"), "4 bytes precede"),
-        (b"#!/x" + zip_64(make_zip(TWO)), "not where this points"),
+        (b"#!/x" + zip_64(make_zip(TWO)), "not where the zip64 locator points"),
         (make_zip(TWO) + b"more", "it was truncated, its end is damaged, or other bytes follow"),
         (make_zip(TWO)[:2000], "it was truncated, its end is damaged, or other bytes follow"),
         (b"", "not a zip"),

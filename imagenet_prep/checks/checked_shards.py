@@ -86,10 +86,9 @@ def _totals_text(records: int, classes: int, boxes: int) -> str:
 def failed_check(name: str, error: Exception) -> Problem:
     """The finding for a shard whose check failed; the hint of the error is its remedy."""
     if not isinstance(error, PrepError):
-        return Problem(ProblemKind.UNREADABLE, name, str(error), "verify again")
+        return Problem(ProblemKind.UNREADABLE, name, str(error) or repr(error), "verify again")
     detail = in_a_line(PrepError(error.what, error.detail))
-    remedy = Hint(error.hint, ", then verify again") if error.hint else "verify again"
-    return Problem(ProblemKind.UNREADABLE, name, detail, remedy)
+    return Problem(ProblemKind.UNREADABLE, name, detail, error.hint or "verify again")
 
 
 def group(problems: Sequence[Problem]) -> list[Problem]:

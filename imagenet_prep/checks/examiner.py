@@ -292,7 +292,9 @@ def check_objects(
     """
     counts = _differing_counts(columns)
     if counts:
-        yield Finding(ProblemKind.BAD_BOX, f"the values of its boxes differ in number: {counts}")
+        yield Finding(
+            ProblemKind.BAD_BOX, f"the numbers of values of its boxes don't match: {counts}"
+        )
         return
     yield from _check_edges(columns)
     yield from _check_box_classes(columns, classes)
@@ -371,8 +373,9 @@ def check_jpeg(
         check_coded = pixels.check_decode if decode else grades.leave_coded
         header = grades.judge(image, "decode", check_coded).header
         if header.components > most:
-            components = f"{header.components} components (CMYK)"
-            raise jpeg.ImageError(f"a JPEG of {components}; every record says RGB")
+            raise jpeg.ImageError(
+                f"a JPEG with {header.components} components, expected 1 or 3 (gray or RGB)"
+            )
     except jpeg.ImageError as error:
         yield Finding(ProblemKind.BAD_IMAGE, str(error))
         return

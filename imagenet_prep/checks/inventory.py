@@ -160,7 +160,7 @@ def _set_of(split: str, names: Iterable[str]) -> Iterator[str]:
         raise InputError(
             f"only {existing[count]:,} of {count:,} {split} shards exist",
             f"by their names, such as {examples[count]}",
-            "name the folder that holds them all",
+            "name the folder that holds them all, or move these files away if they are no shards",
         )
     for number in range(count):
         yield shard_name(split, number, count)

@@ -18,7 +18,7 @@ from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.state.set_state import RESUME, SetState
-from imagenet_prep.storage.files import IN_WORDS, kind_of
+from imagenet_prep.storage.files import kind_in_words, kind_of
 from imagenet_prep.storage.layout import Layout, shard_name, split_of
 from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.text import listed, number_of
@@ -104,8 +104,8 @@ def _count_fault(manifest: Manifest, split: str, published_images: int | None) -
     source = manifest.sources.get(split)
     if not isinstance(source, dict) or source.get("images") != image_count:
         return (
-            f"its sources do not give the {image_count:,} {split} images that its shards "
-            "were made from"
+            f"its shards were made from {number_of(image_count, f'{split} image')}, "
+            "and the number of images in its sources differs"
         )
     expected = image_count if published_images is None else published_images
     if totals.expected != expected:
@@ -208,9 +208,8 @@ def check_sizes(inventory: Inventory, layout: Layout) -> list[Problem]:
 
 def _wrong_size(path: AnyPath, expected: int, got: int, remedy: str) -> Problem:
     """The problem of a shard of another size, or of something in its place that has no size."""
-    kind = kind_of(path)
-    if kind != "file":
-        detail = f"it is {IN_WORDS[kind]}"
+    if kind_of(path) != "file":
+        detail = f"it is {kind_in_words(path)}"
         return Problem(ProblemKind.UNREADABLE, path.name, detail, remedy_at(path, remedy))
     return Problem(
         ProblemKind.WRONG_SIZE,

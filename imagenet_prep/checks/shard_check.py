@@ -19,9 +19,10 @@ from imagenet_prep.model import Portable, Problem, ProblemKind, ShardInfo
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.state.indexes import read_index, read_written
 from imagenet_prep.state.set_state import SetState
-from imagenet_prep.storage.files import IN_WORDS, kind_of
+from imagenet_prep.storage.files import kind_in_words, kind_of
 from imagenet_prep.storage.layout import Layout, split_of
-from imagenet_prep.storage.location import AnyPath, local_or_none
+from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.compression import Compression, CompressionError
 from imagenet_prep.tfrecord.framing import OVERHEAD, Framed, FramingError, Index, LengthError, View
@@ -65,13 +66,9 @@ def remedy_at(path: AnyPath, remedy: str) -> str:
 
 def index_fault(path: AnyPath) -> str:
     """Why there is no index file at a path: "" if there is a plain file."""
-    kind = kind_of(path)
-    if kind == "file":
+    if kind_of(path) == "file":
         return ""
-    local = local_or_none(path)
-    is_link = local is not None and local.is_symlink()
-    state = "missing" if kind == "nothing" and not is_link else IN_WORDS[kind]
-    return f"its index file {path} is {state}"
+    return f"its index file {path} is {kind_in_words(path)}"
 
 
 class Listing(Struct, frozen=True):
@@ -173,12 +170,12 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
             shard = Shard.open(path, self.compression, in_order=True)
             return self.check(shard)
         except InputError as error:
-            reason = error.detail
+            fault = _fault_in_words(path, error)
         except OSError as error:
-            reason = error.strerror or str(error)
+            fault = _fault_in_words(path, unreadable(error.filename or path, error))
         reading = _ShardReading(name, self._findings(name), self)
         reading.findings.remedy = remedy_at(path, reading.findings.remedy)
-        reading.findings.add(Finding(ProblemKind.UNREADABLE, f"it can't be read: {reason}"))
+        reading.findings.add(Finding(ProblemKind.UNREADABLE, fault))
         return reading.report()
 
     def check(self, shard: Shard) -> ShardReport:
@@ -266,7 +263,7 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
         """Report how the records differ from the written ones."""
         owner = self._owners.get(digest)
         if owner is not None:
-            detail = f"this is {owner} under a wrong name"
+            detail = f"it holds the records of {owner}"
             finding = Finding(ProblemKind.EXCHANGED_SHARD, detail, reading.name, owner)
             reading.findings.add(finding)
             return
@@ -296,6 +293,14 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
         reading.findings.add(finding, reading.place(record, image))
 
 
+def _fault_in_words(path: AnyPath, error: InputError) -> str:
+    """The error of a shard, or of its index, which it names."""
+    what = "it can't be read"
+    if error.what != f"{path} can't be read":
+        what = error.what
+    return f"{what}: {error.detail}" if error.detail else what
+
+
 class _ShardReading:
     """Reads one shard and collects its findings."""
 
@@ -320,8 +325,8 @@ class _ShardReading:
         except FramingError as error:
             detail = error.reason
             if shard.compression == "none":
-                unread = len(shard.view) - error.offset
-                detail += f"; {unread} bytes from here on can't be checked"
+                unread = number_of(len(shard.view) - error.offset, "byte")
+                detail += f"; {unread} from here on can't be checked"
             problem_kind = _KINDS.get(type(error), ProblemKind.TRUNCATED)
             place = Place(error.record, error.offset)
             self.findings.add(Finding(problem_kind, detail), place)

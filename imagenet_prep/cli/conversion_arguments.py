@@ -55,23 +55,24 @@ def _read_recipe_job(
     from imagenet_prep.recipes.recipe_set import RecipeSet
     from imagenet_prep.registry import read_dataset
 
+    call = click.get_current_context()
     _refuse_with_recipe(params)
     options = convert_options(params)
     dataset = read_dataset(recipe, allow_python=params["allow_python"])
     if isinstance(dataset, RecipeSet) and dataset.file:
+        if options.consume:
+            consume, *_ = written_options(call, {"consume"})
+            raise UsageError(
+                f"{consume} with --config {recipe}",
+                "expected the archives of ImageNet, whose checksums are known",
+            )
         output = shards_dir(dataset.file, layout)
         if output != layout.output_dir:
             layout = replace(layout, output=output)
             progress.note(
                 f"the shards go to {output}: pass that folder to verify, status, repair and report"
             )
-        if options.consume:
-            raise UsageError(
-                f"--consume with --config {recipe}",
-                "expected the archives of ImageNet, whose checksums are known",
-            )
     settings: dict[str, Any] = {"overwrite": options.overwrite, "consume": options.consume}
-    call = click.get_current_context()
     if any(written_options(call, {"on_damaged"})):
         settings["on_damaged"] = options.on_damaged
     return layout, dataset, dataset.options.replace(**settings)

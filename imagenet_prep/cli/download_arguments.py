@@ -75,11 +75,13 @@ def _splits_of_site(source: str, keys: Sequence[str]) -> tuple[str, ...]:
     """The splits among ``keys``; raises UsageError if the site doesn't offer them alone."""
     splits = tuple(split for split in facts.SPLITS if split in keys)
     call = f"--only {','.join(keys)} with --source {source}"
-    if not splits:
-        split_list = ", ".join(facts.SPLITS)
-        raise UsageError(call, f"expected one or more of {split_list}")
     if source == "kaggle" and splits != facts.SPLITS:
-        raise UsageError(call, "Kaggle has only one zip of everything")
+        split_list = ",".join(facts.SPLITS)
+        expected = f"expected {split_list}, or no --only: Kaggle's one zip holds everything"
+        raise UsageError(call, expected)
+    if not splits:
+        split_list = " or ".join(facts.SPLITS)
+        raise UsageError(call, f"expected {split_list}, or both")
     return splits
 
 

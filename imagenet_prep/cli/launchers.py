@@ -42,6 +42,13 @@ class _Launcher(Struct, frozen=True):
             index = f"$(({self.index} - {self.start}))"
         return f'--rank "{index}/16"'
 
+    @property
+    def expected(self) -> str:
+        """The numbers that define a share."""
+        if self in _ARRAYS:
+            return "an array without gaps that starts at 0 or 1; task 0, if it has only one"
+        return f"{self.index} below {self.count}"
+
     def share(self, environment: Mapping[str, str]) -> Share | None:
         """The share that it defines, None if it did not start this process as one of several.
 
@@ -53,11 +60,7 @@ class _Launcher(Struct, frozen=True):
         numbers = self._read_numbers(environment)
         share = self._share_of_numbers(numbers)
         if share is None:
-            reason = (
-                "expected the tasks of an array that starts at 0 or 1 and has no gaps; "
-                "one task alone is number 0"
-            )
-            raise self._refusal(environment, reason)
+            raise self._refusal(environment, f"expected {self.expected}")
         return share
 
     def _has_started_one_of_several(self, environment: Mapping[str, str]) -> bool:
@@ -86,7 +89,7 @@ class _Launcher(Struct, frozen=True):
             names = ", ".join(unknown)
             raise self._refusal(environment, f"expected a number in {names}")
         if not (self.count or self.last):
-            raise self._refusal(environment, "")
+            raise self._refusal(environment, "they don't tell the number of ranks")
         return numbers
 
     def _share_of_numbers(self, numbers: Mapping[str, int]) -> Share | None:
@@ -106,13 +109,11 @@ class _Launcher(Struct, frozen=True):
         return Share(rank, world)
 
     def _refusal(self, environment: Mapping[str, str], reason: str) -> UsageError:
-        detail = _settings_text([self], environment)
-        if reason:
-            detail += f"; {reason}"
+        settings = _settings_text([self], environment)
         return UsageError(
-            f"--rank auto: {self.name} does not tell both this task's rank and the number of ranks",
-            detail,
-            f"give both; for example, of 16 ranks counted from 0: {self.option}",
+            f"--rank auto: the variables of {self.name} define no rank",
+            f"{settings}; {reason}",
+            f"give both with --rank R/W; for example, of 16 ranks counted from 0: {self.option}",
         )
 
 
@@ -175,7 +176,7 @@ def find_share(environment: Mapping[str, str]) -> Share:
         raise UsageError(
             "--rank auto: no launcher gave this process a rank and a number of ranks",
             f"{settings}; expected RANK and WORLD_SIZE, "
-            "or those of Slurm, MPI, Grid Engine, LSF, or Kubernetes",
+            "or the variables of Slurm, MPI, Grid Engine, LSF, or Kubernetes",
             "use --rank R/W",
         )
     job = job or Share(0, 1)

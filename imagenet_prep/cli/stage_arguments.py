@@ -20,12 +20,25 @@ def engine_of(params: Mapping[str, Any]) -> Engine:
     from imagenet_prep.engines import make_engine
 
     name = params.get("engine", "processes")
-    if name == "ray" and params.get("consume"):
+    if name == "ray" and (consume := _consume_option(params)):
         raise UsageError(
-            "--consume with --engine ray",
+            f"{consume} with --engine ray",
             "expected --engine processes, which knows when shards are on the disk",
         )
     return make_engine(name, params["workers"])
+
+
+def _consume_option(params: Mapping[str, Any]) -> str:
+    """The option of a call that asks to remove raw data; "" if none does."""
+    from imagenet_prep.cli.setting_options import settings_of_call
+
+    if params.get("consume"):
+        return "--consume"
+    texts = params.get("texts", ())
+    if not settings_of_call({"texts": texts}).get("consume"):
+        return ""
+    consume_texts = [text for text in texts if text.startswith("consume=")]
+    return f"--set {consume_texts[-1]}"
 
 
 def note_share(share: Share | None, progress: Progress) -> Share | None:

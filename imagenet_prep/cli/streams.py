@@ -74,7 +74,7 @@ class _Closed(io.StringIO):
     def write(self, text: str, /) -> int:
         raise WriteError(
             "standard output is closed",
-            "expected somewhere to print the outcome; finished work is kept",
+            "expected a place to print to",
             "redirect it: > FILE, or > /dev/null",
         )
 

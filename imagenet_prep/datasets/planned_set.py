@@ -175,15 +175,16 @@ def refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:
         if expected_images == current["images"]:
             detail = (
                 f"their number is the same, {current['images']}, "
-                "but some have other names, sizes or labels"
+                "but their names, sizes, labels or order differ"
             )
+        restore = "restore the images and any files of labels"
+        if manifest.dataset.kind == ILSVRC2012:
+            restore = "restore the images, or name their folder with --raw"
         raise InputError(
-            f"the {split} images in {source} are not those that the shards were made from",
+            f"the {split} images in {source}, or their labels, "
+            "are not those that the shards were made from",
             detail,
-            Hint(
-                "restore them or name their folder with --raw, or make the set again: ",
-                mention("convert", "--overwrite"),
-            ),
+            Hint(f"{restore}, or make the set again: ", mention("convert", "--overwrite")),
         )
     boxes, expected_boxes = planned.boxes, manifest.totals[split].boxes
     if boxes != expected_boxes:

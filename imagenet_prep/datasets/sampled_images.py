@@ -36,8 +36,8 @@ def refuse_other_image(catalog: Catalog, row: int, data: Buffer, expected: int) 
 def other_image(catalog: Catalog, row: int, expected: int, got: int) -> OtherCopyError:
     """The error for an image whose checksum is not that of its sample."""
     return OtherCopyError(
-        f"{catalog.names[row]} has other bytes here than in the copy that the set was planned from",
+        f"{catalog.names[row]} has other bytes than when the set was planned",
         f"expected an image with the CRC-32C {expected:08x}, got {got:08x} ({catalog.place(row)})",
-        "compare the copies, and copy the raw data again (rsync --checksum); "
-        "or, if this copy is the right one, choose another folder with --output",
+        "restore this image, or copy the raw data again (rsync --checksum); "
+        "or, if this image is the right one, choose another folder with --output",
     )

@@ -266,7 +266,7 @@ def _move_to_pieces(
         fingerprint = fingerprints.compute(range(start, stop))
         if fingerprint != shard.fingerprint:
             shard_name = plan_name(shard)
-            raise InputError(f"the rows of {shard_name} are not those that were planned")
+            raise InputError(f"the stored list of images of {shard_name} does not match the plan")
         moved_shard = replace(shard, start=start, stop=stop)
         moved.append(moved_shard)
         start = stop

@@ -25,6 +25,7 @@ from imagenet_prep.pipeline import RunSummary, missing_archives, run
 from imagenet_prep.stages.download import DownloadOptions
 from imagenet_prep.storage.files import load_json, save_json
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.text import number_of
 
 TRAIN_SHARDS, VALIDATION_SHARDS = 8, 2
 """The defaults would make most of the 1152 shards empty: the demo has far fewer images."""
@@ -78,7 +79,7 @@ def run_demo(
         return run(layout, engine, extract=True, options=options, progress=of_stages)
     save_json(layout.demo_path, numbers)
     with tempfile.TemporaryDirectory(prefix="imagenet-prep-") as folder:
-        progress.note(f"making a small ImageNet: {classes} classes of {per_class} images")
+        progress.note(f"making a small ImageNet: {_in_words(classes, per_class)}")
         count = max(2, classes * per_class // 4)
         demo_set = make(
             Path(folder), classes=classes, per_class=per_class, validation=count, progress=progress
@@ -104,9 +105,13 @@ def _refuse_other(layout: Layout, numbers: Mapping[str, int]) -> None:
         raise UsageError(f"{folder} holds other files", expected, _OTHER)
     if isinstance(demo, dict) and demo != numbers and layout.raw_dir.exists():
         classes, per_class = demo["classes"], demo["per_class"]
-        problem = f"{folder} holds a demo of {classes} classes of {per_class} images"
+        problem = f"{folder} holds a demo of {_in_words(classes, per_class)}"
         expected = f"expected --classes {classes} --per-class {per_class}"
         raise UsageError(problem, expected, _OTHER)
+
+
+def _in_words(classes: int, per_class: int) -> str:
+    return f"{number_of(classes, 'class', 'classes')} of {number_of(per_class, 'train image')}"
 
 
 def _are_numbers(demo: object) -> bool:

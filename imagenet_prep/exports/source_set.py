@@ -27,6 +27,7 @@ from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import STATE_NAME, Layout, grown_from, split_of
 from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.text import listed, number_of
+from imagenet_prep.tfrecord.framing import Framed
 
 MOST_CLASSES = 100_000
 """So many names of classes at most go into an export's metadata."""
@@ -80,7 +81,8 @@ class SourceShard(Struct, frozen=True):
         ``damaged`` gets the error of each record that is left out.
 
         Raises:
-            InputError: the shard can't be opened; a record is damaged, which the error names; or
+            DamagedRecordError: a record is damaged, which the error names, and could be left out.
+            InputError: the shard can't be opened; no record after a damaged one can be found; or
                 the records are not those that were written.
         """
         shard = Shard.open(self.path, in_order=True, conventions=self.conventions)
@@ -88,7 +90,7 @@ class SourceShard(Struct, frozen=True):
             yield from self._by_number(damaged)
             return
         lengths, crcs = array("Q"), array("I")
-        for framed in shard.followed():
+        for framed in self._followed(shard):
             lengths.append(len(framed.data))
             crcs.append(framed.crc)
             try:
@@ -101,6 +103,22 @@ class SourceShard(Struct, frozen=True):
                 yield record
         if self.recorded:
             self.recorded.refuse_other(self.path, lengths, crcs)
+
+    def _followed(self, shard: Shard) -> Iterator[Framed]:
+        """Every record, intact or not; one after which no other can be found raises InputError."""
+        try:
+            yield from shard.followed()
+        except DamagedRecordError as error:
+            if shard.compression == "none" and self._has_offsets():
+                raise
+            raise InputError(error.what, error.detail, error.hint) from error
+
+    def _has_offsets(self) -> bool:
+        """Whether the records of a plain shard can be found without its framing."""
+        with contextlib.suppress(InputError):
+            IndexedShard(self.layout, self.name, self.recorded).count()
+            return True
+        return False
 
     def _by_number(self, damaged: Callable[[DamagedRecordError], object]) -> Iterator[Record]:
         """The records of a plain shard: its index finds those after a damaged length too."""

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 import requests
+from requests.cookies import get_cookie_header
 
-from imagenet_prep.errors import AccessError, UsageError
+from imagenet_prep.errors import AccessError, InputError, UsageError
 from imagenet_prep.escaping import command_line, program
 from imagenet_prep.fetch import BASE_URL, SIGN_UP_URL, answer_checks, reply
 from imagenet_prep.fetch.credentials import Credentials
@@ -21,7 +22,7 @@ from imagenet_prep.fetch.login_form import LoginForm, find_login_form
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.session import Session, file_url, host_of, name_of, origin, proxy_between
 from imagenet_prep.hints import Hint
-from imagenet_prep.storage.refusals import unreadable
+from imagenet_prep.storage.files import read_plain
 from imagenet_prep.text import either, listed
 
 _PAGE_BYTES = 1 << 20
@@ -33,7 +34,7 @@ _SCHEME = re.compile(
 
 
 _NO_ACCOUNT = Hint(
-    f"no account for image-net.org was found, and it may require one: sign up at {SIGN_UP_URL}, "
+    f"image-net.org may require an account, and none was given: sign up at {SIGN_UP_URL}, "
     f"then set {answer_checks.VARIABLES}, or sign in with a browser and use ",
     answer_checks.WITH_COOKIES,
 )
@@ -105,12 +106,12 @@ def _enter(
         _refuse_if_lasting(session, url)
     schemes = _offered_schemes(response, url)
     credentials = find()
-    is_bare_page = is_page and form is None
+    is_bare_page = status in (200, 206) and form is None
     if credentials is None:
         is_new_page = is_bare_page and session.has_worked
         raise _missing(url, jar, response, form, is_new_page=is_new_page)
     if in_vain:  # an unknown user gets 401, or a form
-        raise _refused(url, credentials, is_denied=is_denied, is_bare_page=is_bare_page)
+        raise _refused(url, credentials, status, form)
     _send_credentials(session, credentials, schemes, form, response, url)
 
 
@@ -132,28 +133,32 @@ def _send_credentials(
     elif form is not None:
         _send_form(session, form, credentials, url)
     else:
-        raise _denied_without_form(url, response.status_code)
+        raise _denied_without_form(url, response.status_code, was_sent=session.has_signed_in)
 
 
-def _denied_without_form(url: str, status: int) -> AccessError:
-    """The error for an answer that does not say how to sign in: the account was not sent."""
+def _denied_without_form(url: str, status: int, *, was_sent: bool) -> AccessError:
+    """The error for an answer that does not say how to sign in; ``was_sent``: the account was,
+    to an earlier answer.
+    """
     host, name = host_of(url), name_of(url)
     if status in (401, 403):
         what = f"{host} denied access to {name}"
-        answer = f"HTTP status {status} without a way to sign in"
+        answer = f"HTTP status {status} without a known way to sign in"
     else:
         what = f"{host} sent a web page in place of {name}"
-        answer = "a web page without a sign-in form to fill in"
-    detail = f"got {answer}; your account was not sent"
+        answer = "a web page without a sign-in form that imagenet-prep can fill in"
+    detail = f"got {answer}"
+    if not was_sent:
+        detail += "; your account was not sent"
     return answer_checks.RefusedError(what, detail, _browser(url), status)
 
 
 def _page_after_sign_in(url: str, credentials: Credentials) -> AccessError:
     """The error for a page without a sign-in form, although credentials were sent."""
     return answer_checks.RefusedError(
-        f"{host_of(url)} sent a web page in place of {name_of(url)}, signed in as "
-        f"{_name_of_user(credentials)}",
-        "the page has no sign-in form: it may ask to accept terms, or refuse the password",
+        f"{host_of(url)} sent a web page in place of {name_of(url)}, after the account "
+        f"{_name_of_user(credentials)} was sent",
+        "the page may ask to accept terms, or refuse the password",
         _browser(url),
     )
 
@@ -196,11 +201,12 @@ def _send_form(session: Session, form: LoginForm, credentials: Credentials, url:
     except ValueError:
         at_home = False
     if not at_home or form.method != "post":
+        host, (scheme, _, _) = host_of(url), session.home
         raise AccessError(
-            f"the sign-in form of {host_of(url)} can't be trusted with a password",
-            "it goes to another address" if not at_home else "it would put the password into a URL",
+            f"the sign-in form of {host} can't be trusted with a password",
+            f"expected a form that sends it to {scheme}://{host}, and not in a URL (POST)",
             Hint(
-                "sign in with a browser, export its cookies, then: ",
+                "sign in with a browser, export the browser's cookies, then: ",
                 command_line([program(), "download", "DATA_DIR", "--cookies", "FILE"]),
             ),
         )
@@ -238,11 +244,10 @@ def _load_cookies(path: Path) -> MozillaCookieJar:
 
 
 def _text_of(path: Path) -> str:
-    """The text of a cookie file; raises UsageError if the system refuses to read it."""
+    """The text of a cookie file; raises UsageError if it can't be read, or is a pipe."""
     try:
-        return path.read_text("utf-8-sig")
-    except OSError as error:
-        fault = unreadable(path, error)
+        return read_plain(path).decode("utf-8-sig")
+    except InputError as fault:
         raise UsageError(fault.what, fault.detail, fault.hint) from None
 
 
@@ -260,9 +265,7 @@ def _missing(
     if jar is not None:
         return _cookies_refused(url, jar, response)
     host, name, status = host_of(url), name_of(url), response.status_code
-    found = "no credentials were given"
-    if not answer_checks.has_account():
-        found = "found no credentials in the environment or netrc"
+    found = "no credentials were given"  # a call from Python finds none in the environment
     if status == 401 or form is not None:
         what, detail = f"{host} requires you to sign in for {name}", found
     elif status == 403:
@@ -279,19 +282,35 @@ def _cookies_refused(
 ) -> answer_checks.RefusedError:
     """The error for an answer that refuses a file, with the cookies of a file."""
     host = host_of(url)
-    domains = [cookie.domain.lstrip(".") for cookie in jar]
-    sent = response.request.headers.get("Cookie", "").split("; ")  # the server may have set some
-    if any(f"{cookie.name}={cookie.value}" in sent for cookie in jar):
+    cookies = list(jar)  # asking for those to send removes the expired ones
+    domains = [cookie.domain.lstrip(".") for cookie in cookies]
+    cookies_of_site = [
+        cookie
+        for cookie, domain in zip(cookies, domains, strict=True)
+        if f".{origin(url)[1]}".endswith(f".{domain}")
+    ]
+    if any(_cookies_for(address, jar) for address in (url, response.url)):
         what = f"{host} did not accept the cookies in {jar.filename}"
         detail = "they may have expired, or their account may have no access"
-    elif any(f".{origin(url)[1]}".endswith(f".{domain}") for domain in domains):
-        what = f"no cookie for {host} in {jar.filename} could be sent"
-        detail = "they have expired, or are for another path, or for https only"
+    elif cookies_of_site:
+        what = f"no cookie in {jar.filename} could be sent to {host}"
+        detail = "some are for other hosts or paths, or for https only"
+        if all(cookie.is_expired() for cookie in cookies_of_site):
+            detail = "those for this site have expired"
     else:
         what = f"{jar.filename} holds no cookie for {host}"
         detail = f"it holds cookies for {listed(dict.fromkeys(domains), 3) or 'no site'}"
     hint = f"sign in at {host} with a browser, and export its cookies again"
     return answer_checks.RefusedError(what, detail, hint)
+
+
+def _cookies_for(url: str, jar: MozillaCookieJar) -> str:
+    """The header with the cookies of a file that belong to an address, "" without any.
+
+    The cookies that a session holds may be others: an answer can replace them.
+    """
+    request = requests.Request("GET", url).prepare()
+    return get_cookie_header(jar, request) or ""  # type: ignore[no-untyped-call]
 
 
 def _unknown_scheme(url: str, schemes: list[str]) -> AccessError:
@@ -300,7 +319,7 @@ def _unknown_scheme(url: str, schemes: list[str]) -> AccessError:
         "it answers HTTP status 401, and imagenet-prep can only send a user name and a password "
         "(Basic or Digest)",
         Hint(
-            "fetch it with a browser or the site's own client, and move it into raw-data/, or use ",
+            "fetch it with a browser or the site's own client, and move it into raw-data/, or try ",
             answer_checks.WITH_COOKIES,
         ),
     )
@@ -312,39 +331,38 @@ def _name_of_user(credentials: Credentials) -> str:
 
 
 def _refused(
-    url: str, credentials: Credentials, *, is_denied: bool, is_bare_page: bool
+    url: str, credentials: Credentials, status: int, form: LoginForm | None
 ) -> AccessError:
     """The error for an answer that refuses a file, although credentials were sent."""
-    if is_bare_page:
+    if form is None and status == 403:
+        return _denied_to_account(url, credentials)
+    if form is None and status != 401:
         return _page_after_sign_in(url, credentials)
-    user = _name_of_user(credentials)
-    if is_denied:
-        return answer_checks.RefusedError(
-            f"{host_of(url)} denied access to {name_of(url)}, signed in as {user}",
-            "expected the file, got HTTP status 403",
-            Hint(
-                "ask the site whether this account has access; if a browser can fetch the "
-                "file, use ",
-                answer_checks.WITH_COOKIES,
-                ", or move the browser's copy into raw-data/",
-            ),
-        )
+    host, user = host_of(url), _name_of_user(credentials)
+    what = f"{host} refused the credentials of {user}"
+    detail = "expected a valid user name and access key"
+    if status != 401:
+        what = f"{host} shows its sign-in form again, after the credentials of {user} were sent"
+        detail = "they may be wrong, or the form may only work in a browser"
     variables = answer_checks.VARIABLES
-    check = f"check both and try again (or set {variables}, or"
-    if answer_checks.has_account():
+    check = "check the user name and the access key, and try again (or"
+    if credentials.is_from_environment:
         check = f"check {variables} and try again (or"
+    elif credentials.origin:  # a call from Python gives its own
+        check = f"{check} set {variables}, or"
+    with_cookies = answer_checks.WITH_COOKIES
+    new_account = f"); without an account, {answer_checks.new_account(url)}"
+    return answer_checks.RefusedError(what, detail, Hint(check, " ", with_cookies, new_account))
+
+
+def _denied_to_account(url: str, credentials: Credentials) -> AccessError:
+    """The error for status 403 without a sign-in form, although credentials were sent."""
     return answer_checks.RefusedError(
-        f"{host_of(url)} refused the credentials of {user}",
-        "expected a valid user name and access key",
-        (
-            Hint(
-                check,
-                " ",
-                answer_checks.WITH_COOKIES,
-                f"); without an account, {answer_checks.new_account(url)}",
-            )
+        f"{host_of(url)} denied the account {_name_of_user(credentials)} access to {name_of(url)}",
+        "expected the file, got HTTP status 403",
+        Hint(
+            "ask the site whether this account has access; if a browser can fetch the file, use ",
+            answer_checks.WITH_COOKIES,
+            ", or move the browser's copy into raw-data/",
         ),
     )
-
-
-# forms --------------------------------------------------------------------------------------------

@@ -30,9 +30,9 @@ def refuse_encoding(response: requests.Response, url: str) -> None:
     encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in ("", "identity"):
         raise InputError(
-            f"{host_of(url)} sends {name_of(url)} compressed or otherwise encoded",
+            f"{host_of(url)} sends {name_of(url)} with a Content-Encoding",
             f"expected the file as it is, got Content-Encoding: {encoding[:40]}",
-            "name another server with --base-url",
+            "name another server with --base-url, or use another network: a proxy can encode too",
         )
 
 
@@ -110,10 +110,11 @@ def check_status(
     wait = retry_after(response.headers.get("Retry-After"))
     if status < 200 or status == 416 or status in _PASSING:
         raise CutError(answer, wait, kind="refused" if status in _BUSY else "cut")
-    error = _refusal(status, url, name or name_of(url))
-    has_moved = origin(response.url) != origin(url)
-    if has_moved:  # to another server, whose signed address has expired
+    name = name or name_of(url)
+    if origin(response.url) != origin(url):  # another server, whose signed address may have expired
+        error = _refusal_elsewhere(status, url, name, response.url)
         raise CutError(f"{answer} from the server it redirects to", wait, lasting=error)
+    error = _refusal(status, url, name)
     if was_seen and status != 401:
         raise CutError(answer, wait, kind="refused" if status == 403 else "cut", lasting=error)
     raise error
@@ -128,6 +129,18 @@ def _refusal(status: int, url: str, name: str) -> AccessError | NetworkError:
         f"{host_of(url)} did not send {name}",
         f"expected the file, got HTTP status {status}",
         "check --base-url if you set it, or try later",
+    )
+
+
+def _refusal_elsewhere(status: int, url: str, name: str, target: str) -> AccessError | NetworkError:
+    """The error for a refusal by the server that ``url`` redirects to: it gets no credentials."""
+    is_denied = status in (401, 403)
+    refused = "refused access to" if is_denied else "did not send"
+    error_type = AccessError if is_denied else NetworkError
+    return error_type(
+        f"{host_of(target)} {refused} {name}",
+        f"{host_of(url)} redirects there: expected the file, got HTTP status {status}",
+        "check --base-url if you set it, or try later, or from another network",
     )
 
 
@@ -164,7 +177,7 @@ def account_hint(url: str) -> str:
     """The hint for a file that a server refuses, with an account or without one."""
     browser = "sign in with a browser and use "
     if has_account():
-        ask = f"ask {host_of(url)} whether this account has access"
+        ask = f"ask {host_of(url)} whether your account has access"
         return Hint(f"{ask}, or {browser}", WITH_COOKIES)
     without = f"without an account, {new_account(url)}, then set {VARIABLES}"
     return Hint(f"{without}; with one, you can also {browser}", WITH_COOKIES)

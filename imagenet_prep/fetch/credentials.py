@@ -16,6 +16,7 @@ from imagenet_prep.fetch import ACCESS_KEY_VARIABLE, USERNAME_VARIABLE
 from imagenet_prep.fetch.session import basic
 from imagenet_prep.storage.files import find_plain
 
+_FROM_ENVIRONMENT = f"from {USERNAME_VARIABLE}"
 _LONGEST_SECRET = 1 << 16
 _WORD = re.compile(r"[\x21-\x7e]+")
 
@@ -49,10 +50,15 @@ class Credentials(_Secret):
         except UnicodeEncodeError:
             source = f" ({self.origin})" if self.origin else ""
             raise UsageError(
-                f"the user name or the password{source} has bytes that are not text",
+                f"the user name or the password of an account{source} has bytes that are not text",
                 "expected UTF-8",
-                "set both again",
+                "correct both",
             ) from None
+
+    @property
+    def is_from_environment(self) -> bool:
+        """Whether they are those of IMAGENET_USERNAME and IMAGENET_ACCESS_KEY."""
+        return self.origin == _FROM_ENVIRONMENT
 
     @property
     def authorization(self) -> str:
@@ -89,11 +95,11 @@ def find_credentials(
     names = USERNAME_VARIABLE, ACCESS_KEY_VARIABLE
     username, password = map(os.environ.get, names)
     if username and password:
-        return Credentials(username, password, f"from {USERNAME_VARIABLE}")
+        return Credentials(username, password, _FROM_ENVIRONMENT)
     if username or password:
         present, missing = names if username else reversed(names)
         raise UsageError(
-            f"{present} is set and {missing} is not",
+            f"{present} has a value and {missing} has none",
             "expected both, or neither",
             f"export {missing}, or unset {present}",
         )
@@ -125,15 +131,15 @@ def token_in(source: str, text: str | None = None, *, hint: str = "") -> Token |
     word = unquoted(os.environ.get(source, "") if text is None else text)
     if is_variable and "/" in word:
         raise UsageError(
-            f"{source} holds no token: it has a slash, as a path has",
+            f"{source} holds something other than a token: it has a slash, as a path has",
             "expected one word of ASCII characters without a slash",
             hint,
         )
     if word and not _WORD.fullmatch(word):
         raise UsageError(
-            f"{source} holds no token",
+            f"{source} holds something other than a token",
             "expected one word of ASCII characters",
-            hint or "write the token to it again",
+            hint or "write just the token to it",
         )
     return Token(word, source) if word else None
 

@@ -5,6 +5,7 @@ passing, lasting, access, or wrong settings.
 from __future__ import annotations
 
 import errno
+import http.client
 import os
 import re
 import ssl
@@ -28,8 +29,10 @@ the first one that is set counts.
 """
 
 _CUT_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
+_BREAKS = (http.client.RemoteDisconnected, http.client.IncompleteRead)
 _WORDS = {
     "got more than": "the server sent too many or too long headers",
+    "too many informational": "the server sent no end of informational answers",
     "multiple unmatching values": "the server sent two different lengths of one answer",
 }
 _UNUSABLE = (
@@ -55,7 +58,7 @@ _OLD, _NEWER = (
 )
 _ASKS, _CLIENT = (
     "requires a client certificate",
-    "fetch it with a client that has one, and move it into raw-data/",
+    "fetch the file with a client that has one, and move it into raw-data/",
 )
 
 _REFUSES = "refuses the TLS handshake"
@@ -85,6 +88,8 @@ def reason_of(error: Exception) -> str:
         reason = _tls_reason(nested)
         failure = "the secure connection failed"
         return f"{failure}: {reason}" if reason else failure
+    if _find(nested, http.client.HTTPException) and not _find(nested, _BREAKS):
+        return "the server sent no valid HTTP answer"
     return "the connection broke"
 
 
@@ -145,7 +150,7 @@ def _raise_unreached(
 
 def _untrusted(name: str) -> NetworkError:
     variable = _authorities_variable()
-    own = f"and the file in {variable}"
+    own = f"and the certificates that {variable} names"
     if not variable:
         own = "or name the file of your own certificate authority in REQUESTS_CA_BUNDLE"
     return NetworkError(
@@ -179,7 +184,7 @@ def _unreached(nested: list[BaseException], name: str, proxy: Proxy | None) -> N
     if failure_of_socks := _socks_failure(nested, name, proxy):
         failure = failure_of_socks
     elif _find(nested, exceptions.NameResolutionError):
-        failure = f"can't reach {name}: unknown host name"
+        failure = f"can't reach {name}: no address was found for its name"
     elif _find(nested, exceptions.ConnectTimeoutError):
         numbers = [cause.errno for cause in nested if isinstance(cause, OSError) and cause.errno]
         reason = os.strerror(numbers[0]).lower() if numbers else "it did not answer in time"
@@ -234,7 +239,7 @@ def _refuse_authorities(error: Exception, nested: list[BaseException]) -> None:
     libraries = {cause.library for cause in nested if isinstance(cause, ssl.SSLError)}
     reason = _why_unreadable(path) if is_about_tls or type(error) is OSError else ""
     if reason or libraries & {"X509", "PEM", "ASN1"}:
-        fault = f"can't be read: {reason}" if reason else "holds no certificate"
+        fault = f"can't be read: {reason}" if reason else "holds no certificate, or a damaged one"
         raise UsageError(
             f"{variable} names {path}, which {fault}",
             "expected a file of CA certificates",
@@ -333,7 +338,7 @@ class Proxy(NamedTuple):
         raise NetworkError(
             refusal.what,
             f"expected TLS, since {self.variable} starts with https://",
-            f"set {self.variable}=http://{self.name}",
+            f"write http:// in place of https:// in {self.variable}",
         ) from None
 
     def _refuse_tunnel(self, status: int, schemes: str, host: str) -> NoReturn:

@@ -24,7 +24,7 @@ from imagenet_prep.fetch.credentials import Credentials, Token
 from imagenet_prep.fetch.patience import Pace, Patience
 from imagenet_prep.fetch.reply import Body, inspect
 from imagenet_prep.fetch.session import Session, file_url, host_of
-from imagenet_prep.fetch.site_logins import KAGGLE_TOKEN_URL, kaggle_folders
+from imagenet_prep.fetch.site_logins import KAGGLE_TOKEN_URL, hub_token_path, kaggle_folders
 from imagenet_prep.hints import Hint
 from imagenet_prep.storage.files import load_json, save_json
 from imagenet_prep.text import either, listed, number_of
@@ -110,7 +110,9 @@ class Site(Struct, frozen=True):
 
     @staticmethod
     def login_folders() -> str:
-        """The folders in which a login is looked for, for messages; "" if a reply names none."""
+        """The folders or the file in which a login is looked for, for messages; "" if a reply names
+        none.
+        """
         return ""
 
 
@@ -137,7 +139,7 @@ class KaggleSite(Site, frozen=True):
     replies: ClassVar[Mapping[int, tuple[str, str]]] = {
         _NO_LOGIN: (
             (
-                "found no KAGGLE_API_TOKEN, no KAGGLE_USERNAME with KAGGLE_KEY, "
+                "found no token in KAGGLE_API_TOKEN, no KAGGLE_USERNAME with KAGGLE_KEY, "
                 "and no credentials in {folders}"
             ),
             (
@@ -148,7 +150,7 @@ class KaggleSite(Site, frozen=True):
         403: (
             "got HTTP status 403: this account may not have accepted the rules",
             (
-                f"sign in as the token's user, accept the rules at {RULES_URL}, "
+                f"sign in there with the same account, accept the rules at {RULES_URL}, "
                 "and run the same command again"
             ),
         ),
@@ -222,7 +224,7 @@ class HuggingFaceSite(Site, frozen=True):
         Mapping[int, tuple[str, str]]
     ] = {  # it asks for approval with 401 or 403 (GatedRepo)
         _NO_LOGIN: (
-            "found no token in HF_TOKEN, and none saved by hf auth login",
+            "found no token in HF_TOKEN, and none of hf auth login in {folders}",
             f"request access at {ACCESS_URL}, create a token at {_HUB_TOKEN_URL}, and set HF_TOKEN",
         ),
         0: (
@@ -232,6 +234,11 @@ class HuggingFaceSite(Site, frozen=True):
         ),
         200: _PAGE,
     }
+
+    @staticmethod
+    def login_folders() -> str:
+        """The file of the token."""
+        return str(hub_token_path())
 
     def files(
         self, session: Session, state: Path, pace: Pace, *, is_kept: bool = True
@@ -275,7 +282,7 @@ class HuggingFaceSite(Site, frozen=True):
             if not next_page:
                 return
             page = urljoin(page, next_page)
-        raise _unusable_answer(first_page, "a list of files")
+        raise _unusable_answer(first_page, f"a list of files in at most {_MOST_PAGES} answers")
 
     def _offer(self, entry: dict[str, Any], filename: str, commit: str) -> Offer:
         url = file_url(self.base_url, f"datasets/{DATASET}/resolve/{commit}/data/{filename}")
@@ -317,7 +324,9 @@ def _refuse_other_files(
         texts.append(f"missing: {listed(missing_names)}")
     if other_names:
         texts.append(f"not expected: {listed(other_names)}")
-    hint = Hint("fetch another copy with --source imagenet or --source kaggle")
+    has_all_splits = file_counts.keys() == _EXAMPLES.keys()
+    others = "--source imagenet or --source kaggle" if has_all_splits else "--source imagenet"
+    hint = Hint(f"fetch another copy with {others}")
     if state is not None:
         remove = command_line(["rm", "--", str(state)])
         hint = Hint(hint, "; or use the newest commit: ", remove, ", then run: ", rerun())
@@ -344,7 +353,7 @@ def _ask_json(session: Session, url: str, pace: Pace) -> tuple[Any, str]:
     try:
         return Patience(DATASET, pace, note=session.note).until(ask)
     except (ValueError, RecursionError):
-        raise _unusable_answer(url, "JSON") from None
+        raise _unusable_answer(url, f"JSON of at most {_LONGEST_JSON:,} bytes") from None
 
 
 def _unusable_answer(url: str, expected: str) -> NetworkError:

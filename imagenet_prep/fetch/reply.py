@@ -76,6 +76,8 @@ class Remote:
         """Why this version can't be fetched on from bytes of the version ``other``;
         "" if it can.
         """
+        if self.total < 0:
+            return "the server reports no valid size of the file"
         if self.total != other.total:
             return (
                 f"the file on the server has another size: {self.total:,} bytes, "
@@ -148,7 +150,7 @@ def inspect(
         if has_digest:
             return _measure(session, url, pace)
         raise NetworkError(
-            f"{host_of(url)} doesn't report the size of {name_of(url)}",
+            f"{host_of(url)} doesn't report a valid size of {name_of(url)}",
             "expected a Content-Range or a Content-Length",
             "check --base-url if you set it",
         )
@@ -281,7 +283,7 @@ class RemoteFile(Struct, frozen=True):
                 "run the same command again: complete files are kept",
             )
         return NetworkError(
-            f"{name_of(self.url)} on {host_of(self.url)} differs between two of its parts",
+            f"{name_of(self.url)} on {host_of(self.url)} may have changed while it was read",
             f"expected the same file throughout: {restart.reason}",
             "run the same command again: complete files are kept",
         )
@@ -350,7 +352,8 @@ class RemoteFile(Struct, frozen=True):
             is_shorter = sent_start == start and sent_stop < stop
             if is_shorter and content_length(response) == sent_stop - start:
                 return total
-        raise _no_parts("the server sent a different part than requested")
+            raise _no_parts("the server sent a different part than requested")
+        raise _no_parts("the server sent a part without a valid Content-Range")
 
     def _total_of_whole(self, response: requests.Response) -> int:
         """The size of the file by an answer with all of it; -1 if it is invalid."""

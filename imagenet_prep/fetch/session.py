@@ -107,6 +107,11 @@ class Session:
         self._sign_in_lock = threading.Lock()
         logging.getLogger("urllib3.connectionpool").addFilter(_hide_queries)
 
+    @property
+    def has_signed_in(self) -> bool:
+        """Whether it has sent credentials."""
+        return self._sign_ins > 0
+
     def use_cookies(self, cookies: Iterable[Cookie]) -> None:
         """Send these cookies home, if they belong to that host."""
         for cookie in cookies:
@@ -117,7 +122,7 @@ class Session:
         if "basic" in schemes:
             self.authorization = basic(username, password)
         else:
-            self._digest = HTTPDigestAuth(username, password)
+            self._digest = _Digest(username, password)
 
     def enter_with(self, enter: Enter) -> None:
         """Call ``enter`` with an answer of home in place of a file, its URL, and whether the last
@@ -327,6 +332,15 @@ class _Adapter(HTTPAdapter):
         return {"Proxy-Authorization": basic(username, password)}
 
 
+class _Digest(HTTPDigestAuth):
+    """Sends a user name as UTF-8; requests can send Latin-1 only."""
+
+    def build_digest_header(self, method: str, url: str) -> str | None:
+        """The Authorization header, as http.client encodes it."""
+        header: str | None = super().build_digest_header(method, url)  # type: ignore[no-untyped-call]
+        return header.encode().decode("latin-1") if header else None
+
+
 def basic(username: str, password: str) -> str:
     """The header's value for these credentials (RFC 7617)."""
     credentials = f"{username}:{password}".encode()
@@ -387,7 +401,7 @@ def _home(base_url: str) -> Origin:
 
 def check_host(host: str) -> None:
     """Raise ValueError if no host has this name."""
-    if re.search(r"[\s<>\"{}|\\^`]", host):
+    if re.search(r"[\s<>\"{}|\\^`*]", host):
         raise ValueError("a character that no name has")
     if host.isascii():
         host.encode("idna")

@@ -109,11 +109,15 @@ def find_token() -> Token | None:
     Raises:
         UsageError: one of them can't be used; the message doesn't show its content.
     """
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    home = os.environ.get("HF_HOME") or f"{cache}/huggingface"
-    path = _expanded(os.path.expandvars(os.environ.get("HF_TOKEN_PATH") or f"{home}/token"))
-    hint = "set it to the token, or HF_TOKEN_PATH to the path of a file that holds the token"
+    hint = "set it to the token; or unset it, and name a file that holds the token in HF_TOKEN_PATH"
     for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
         if token := token_in(name, hint=hint):
             return token
-    return token_in_file(path)
+    return token_in_file(hub_token_path())
+
+
+def hub_token_path() -> Path:
+    """The file in which Hugging Face's own client keeps the token."""
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    home = os.environ.get("HF_HOME") or f"{cache}/huggingface"
+    return _expanded(os.path.expandvars(os.environ.get("HF_TOKEN_PATH") or f"{home}/token"))

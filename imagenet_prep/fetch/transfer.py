@@ -107,7 +107,7 @@ def fetch(
         if is_unsteady or inspect_again(was_seen=True, size=remote.total) != remote:
             manner = replace(manner, connections=1)  # one answer must bring the whole file
     raise NetworkError(
-        f"{name_of(url)}: the server can't resume the transfer",
+        f"{name_of(url)} could not be fetched as a whole from {host_of(url)}",
         f"started over {'once' if restarts == 1 else 'twice'}, then failed again: {restart}",
         "run the same command again later, or name another server with --base-url",
     )
@@ -335,7 +335,7 @@ class Connections:
     def _why_fewer(self, cut: CutError, remaining: int) -> str:
         count = number_of(remaining, "connection")
         if cut.kind == "refused":
-            return f"{host_of(self._source.url)} accepts no more than {count} at a time"
+            return f"{host_of(self._source.url)} seems to accept no more than {count} at a time"
         return f"{cut.reason}; {count} left"
 
     def _request(self, connection: _Connection, segment: Segment) -> None:

@@ -188,7 +188,7 @@ def _parse_rows(texts: dict[str, list[str]]) -> Iterator[tuple[int, int, int, in
 
 def _parse_side(texts: dict[str, list[str]], tag: str) -> int:
     if not texts[tag]:
-        raise AnnotationFault(f"no size: <{tag}> is missing")
+        raise AnnotationFault(f"<{tag}> is missing: expected the size of the image")
     side = _parse_integer(texts[tag][0], tag)
     if side < 1:
         raise AnnotationFault(f"<{tag}> is {side}: expected 1 or more")
@@ -235,7 +235,7 @@ class _Reader:
 def _read_elements(content: bytes) -> dict[str, list[str]]:
     # Searched in the bytes: after a handler has raised, expat would still continue and expand.
     if has_doctype(content):
-        raise AnnotationFault("a document type declaration, which annotations don't have")
+        raise AnnotationFault("it has <!DOCTYPE, which annotations don't have")
     reader = _Reader()
     parser = expat.ParserCreate(namespace_separator="}")  # a tag in a namespace is a different tag
     parser.buffer_text = True
@@ -247,5 +247,5 @@ def _read_elements(content: bytes) -> dict[str, list[str]]:
     except AnnotationFault:
         raise
     except (expat.ExpatError, ValueError, LookupError) as error:  # the last two: not a text codec
-        raise AnnotationFault(f"not well-formed XML: {error}") from error
+        raise AnnotationFault(f"it can't be read as XML: {error}") from error
     return reader.texts

@@ -80,7 +80,8 @@ def _fault_of_head(head: bytes, total: int, name: str) -> str:
     if total and _fits(head, total, file_format):
         return ""
     if file_format == "a tar archive" and head[257:262] == b"ustar":
-        return f"expected a tar archive, whose size is a multiple of 512 bytes, got {total:,} bytes"
+        sizes = f"a multiple of 512 bytes and at least {_END_BLOCKS:,}"
+        return f"expected a tar archive, whose size is {sizes}, got {total:,} bytes"
     return f"expected {file_format}, got {_describe(head, total)}"
 
 
@@ -141,9 +142,7 @@ def _fault_inside(view: FileSlices, name: str) -> str:
                 while file.read(1 << 22):
                     pass
     except ArchiveFault as fault:
-        if fault.remedy:
-            return f"it can't be read in place, {fault}"
-        return f"it is damaged {fault}"
+        return f"it {fault.problem} {fault}"
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         return f"expected gzip data, got damaged data: {error}"
     return ""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -42,28 +41,15 @@ from imagenet_prep.storage.durable import move_away
 from imagenet_prep.storage.files import IN_WORDS, kind_of, names_in, open_file, scan
 from imagenet_prep.storage.layout import STATE_NAME, Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none
+from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.text import listed
-
-ENCODED_AGAIN = {
-    "TensorFlow Datasets": (
-        "imagenet2012-{}.tfrecord-*",
-        "imagenet2012/*/imagenet2012-{}.tfrecord-*",
-    ),
-    "timm's webdataset": ("imagenet1k-{}-*.tar", "imagenet-1k-wds/imagenet1k-{}-*.tar"),
-}
-"""Copies that can't give the same bytes, by their makers: patterns of their files below the raw
-folder.
-
-For TFDS see ``_fix_image`` in its imagenet2012_dataset_builder.py; for timm see
-https://huggingface.co/datasets/timm/imagenet-1k-wds.
-"""
 
 _IMAGES = (".jpeg", ".jpg", ".png", ".tif", ".tiff")
 _LOOKED_AT = 50  # names of a folder to look at
 
 _UNFINISHED = (".part", ".partial", ".crdownload", ".download", ".aria2", ".tmp")
 
-_TASK_3 = "_t3."
+TASK_3 = "_t3."
 """In the names of the archives of another task of 2012, with dogs only:
 ILSVRC2012_img_train_t3.tar has tars too.
 """
@@ -71,18 +57,20 @@ ILSVRC2012_img_train_t3.tar has tars too.
 
 class Astray(Struct, frozen=True):
     """An archive that is not read where or as it is:
-    the finding, what was expected, the command that helps.
+    the finding, what was expected, the command that helps, and perhaps the advice in its place.
     """
 
     finding: str
     expected: str
     mend: str
     afterwards: str = AGAIN
+    advice: str = ""
 
     @property
     def error(self) -> InputError:
-        """The error that says so."""
-        return InputError(self.finding, self.expected, Hint(self.mend, f"    {self.afterwards}"))
+        """The error that says so; its hint is the advice, or the command and what follows it."""
+        hint = self.advice or Hint(self.mend, f"    {self.afterwards}")
+        return InputError(self.finding, self.expected, hint)
 
 
 def find_astray(layout: Layout, key: str) -> Astray | None:
@@ -112,7 +100,7 @@ def _archive_names(folder: AnyPath) -> list[str]:
         name
         for name in _names(folder)
         if any(part in name for part in _PACKED)
-        and _TASK_3 not in name
+        and TASK_3 not in name
         and not name.endswith((UNPACKED, *_UNFINISHED))
     ]
 
@@ -212,7 +200,8 @@ def _one_folder_too_deep(layout: Layout, above: AnyPath, key: str) -> Astray:
     name = "convert" if key in facts.SPLITS else "annotate"
     mend = command(name, above, replace(layout, data_dir=above).elsewhere())
     finding = f"{layout.data_dir} is the folder of raw data of {above}"
-    return Astray(finding, f"expected {above} as DATA_DIR", mend, "(so for every command)")
+    advice = f"give {above} to this command in place of {layout.data_dir}"
+    return Astray(finding, f"expected {above} as DATA_DIR", mend, advice=advice)
 
 
 def _no_file(path: AnyPath, kind_in_words: str) -> Astray:
@@ -230,6 +219,13 @@ def _renamed(source: AnyPath, target: AnyPath) -> Astray:
     if source.name == target.name:
         finding = f"{source} is not in the folder of raw data"
     return Astray(finding, f"expected it as {target}", move)
+
+
+def refuse_raw_folder(layout: Layout) -> None:
+    """Raise InputError if DATA_DIR is itself a folder of raw data."""
+    above = data_dir_above(layout)
+    if above is not None:
+        raise _one_folder_too_deep(layout, above, facts.TRAIN).error
 
 
 def refuse_astray(layout: Layout, key: str) -> None:
@@ -261,41 +257,6 @@ def refuse_unread(layout: Layout, split: str) -> None:
         raise images.error
 
 
-def refuse_known_copies(layout: Layout, split: str) -> None:
-    """Raise InputError if the raw folder holds a split only in an unusable copy;
-    call it if there is no other copy.
-    """
-    for maker, patterns in ENCODED_AGAIN.items():
-        path = _first_match(layout.raw_dir, patterns, split)
-        if path is not None:
-            raise InputError(
-                f"{path} is the copy of {maker}, which can't give the same records",
-                (
-                    "expected the published images; that copy encoded 23 train images again: "
-                    "22 CMYK images and one PNG"
-                ),
-                "get the archives of image-net.org, Kaggle's zip or Hugging Face's parquet files, "
-                "and name their folder with --raw",
-            )
-    archive_name = facts.ARCHIVES[split].filename
-    path = layout.raw_dir / archive_name.replace(".tar", f"{_TASK_3}tar")
-    if path.is_file():
-        raise InputError(
-            f"{path} holds the dogs of task 3, not the {split} images of {facts.NAME}",
-            f"expected {archive_name}",
-            Hint("move it away, and get that one: ", command("download", layout.data_dir)),
-        )
-
-
-def _first_match(folder: AnyPath, patterns: Sequence[str], split: str) -> AnyPath | None:
-    """The first file of a split below a folder that one of the patterns matches."""
-    for pattern in patterns:
-        paths: list[AnyPath] = sorted(folder.glob(pattern.format(split)))
-        if paths:
-            return paths[0]
-    return None
-
-
 def refuse_empty(layout: Layout, source: ImageSource, part: Part) -> None:
     """Raise InputError for a copy without any image of the part: its shards would be empty."""
     what = f"{source.path} holds no {source.split} image of {part.name}"
@@ -320,7 +281,7 @@ def refuse_empty(layout: Layout, source: ImageSource, part: Part) -> None:
     raise InputError(
         what,
         (
-            "expected folders such as n01440764, or an archive of image-net.org; "
+            "expected images in folders such as n01440764, or an archive of image-net.org; "
             f"found {listed(names) or 'nothing'}"
         ),
         Hint(f"{move}; for images of your own: ", command("init", source.path)),
@@ -357,6 +318,13 @@ def _hint_without_images(layout: Layout) -> str:
     own_folder = own_images(layout)
     if own_folder is not None:
         return Hint(command("init", own_folder), "    (for images of your own)")
+    return download_hint(layout)
+
+
+def download_hint(layout: Layout) -> str:
+    """How to get the images: the command, or another folder that has them."""
+    if local_or_none(layout.data_dir) is None:  # download writes to a local folder
+        return "name the folder that has them with --raw"
     with_raw = "or name the folder with --raw"
     if layout.raw is not None:
         is_apart = not layout.reads_own_raw and layout.raw != layout.data_dir
@@ -389,11 +357,18 @@ def _names_in_raw_or_data_dir(layout: Layout) -> tuple[AnyPath, list[str]]:
 
 
 def _names(folder: AnyPath) -> list[str]:
-    """The names in a folder, except our own files; empty if it doesn't exist."""
-    with suppress(OSError):
+    """The names in a folder, except our own files; empty if it doesn't exist.
+
+    Raises:
+        InputError: it can't be listed.
+    """
+    try:
         names = sorted(names_in(folder))
-        return [name for name in names if name != STATE_NAME and not name.startswith(".")]
-    return []
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise unreadable(folder, error) from error
+    return [name for name in names if name != STATE_NAME and not name.startswith(".")]
 
 
 def _holds_images(path: AnyPath) -> bool:

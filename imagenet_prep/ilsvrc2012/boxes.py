@@ -70,11 +70,13 @@ def parse_boxes(content: bytes) -> BoxTable:
         try:
             name, *corners = line.decode().split(",")
             xmin, ymin, xmax, ymax = map(float, corners)
+            if not name:
+                raise ValueError("no name")
         except ValueError:
             raise BoxesFault(
                 number, f"expected NAME,XMIN,YMIN,XMAX,YMAX, got {_show(line)}"
             ) from None
-        if not (0 <= xmin <= xmax <= 1 and 0 <= ymin <= ymax <= 1 and name):
+        if not (0 <= xmin <= xmax <= 1 and 0 <= ymin <= ymax <= 1):
             raise BoxesFault(
                 number, f"expected 0 <= XMIN <= XMAX <= 1 and the same for Y, got {_show(line)}"
             )

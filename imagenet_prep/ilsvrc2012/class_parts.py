@@ -209,7 +209,7 @@ def _read(name: str, path: Path, content: bytes) -> set[str]:
     """The wnids in a file's lines; raises UsageError with every fault."""
     line_numbers: dict[str, int] = {}
     faults: list[str] = []
-    lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    lines = content.removeprefix(b"\xef\xbb\xbf").splitlines()
     for number, line in enumerate(lines, 1):
         try:
             entry, _, _ = line.decode().partition("#")

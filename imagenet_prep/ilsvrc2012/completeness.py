@@ -221,7 +221,8 @@ def refuse_encoded_again(repairs: Iterable[str], raw_dir: AnyPath) -> None:
     """
     if counts := find_encoded_again(repairs):
         raise InputError(
-            f"the images in {raw_dir} are not those of {facts.NAME}: somebody encoded them again",
+            f"some images in {raw_dir} are not the published ones of {facts.NAME}; "
+            "they may have been encoded again",
             counts,
             remedy_encoded_again(raw_dir),
         )

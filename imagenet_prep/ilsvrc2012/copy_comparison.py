@@ -16,13 +16,14 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.astray import nothing_found, refuse_known_copies, refuse_unread
+from imagenet_prep.ilsvrc2012.astray import nothing_found, refuse_unread
 from imagenet_prep.ilsvrc2012.box_search import find_annotations, find_boxes_csv
 from imagenet_prep.ilsvrc2012.class_parts import WHOLE
 from imagenet_prep.ilsvrc2012.copy_listing import GET_MISSING, CopyListing
-from imagenet_prep.ilsvrc2012.devkit import train_counts
+from imagenet_prep.ilsvrc2012.devkit import devkit_paths, train_counts
 from imagenet_prep.ilsvrc2012.digests import Digests, find_digests
 from imagenet_prep.ilsvrc2012.image_counts import count_by_wnid
+from imagenet_prep.ilsvrc2012.known_copies import refuse_known_copies
 from imagenet_prep.ilsvrc2012.official import ANOTHER_COPY, ImageSource
 from imagenet_prep.ilsvrc2012.official_tars import OfficialTar
 from imagenet_prep.ilsvrc2012.plan_inputs import find_sources, other_copies
@@ -225,17 +226,23 @@ class CopyComparison:
         if total > expected:
             self._too_many(facts.TRAIN, total, expected)
         elif total < expected and not by_class:
-            devkit = command("download", self.layout.data_dir, (("only", "devkit"),))
             missing = expected - total
             self.lack(
                 ProblemKind.MISSING_IMAGE,
                 facts.TRAIN,
                 f"expected {expected:,} images in all, found {total:,}: {missing:,} missing",
                 count=missing,
-                remedy=Hint("the devkit tells which classes are short; get it: ", devkit),
+                remedy=self._how_to_find_missing(),
             )
         for wnid in facts.synsets():
             self._compare_class(wnid, counts[wnid], by_class.get(wnid))
+
+    def _how_to_find_missing(self) -> str:
+        """The remedy for missing train images whose classes are not known."""
+        if devkit_paths(self.layout):  # it can't be read, which is a problem of its own
+            return GET_MISSING
+        download = command("download", self.layout.data_dir, (("only", "devkit"),))
+        return Hint("the devkit tells which classes are short; get it: ", download)
 
     def _compare_class(self, wnid: str, got: int, devkit_count: int | None) -> None:
         """Compare the train images of a class with the devkit's number,

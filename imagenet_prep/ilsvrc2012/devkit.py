@@ -83,7 +83,7 @@ def _read_member(archive_path: AnyPath, layout: Layout) -> bytes:
         file.seek(0)
         stream = gzip.GzipFile(fileobj=file) if is_packed else file
         for name, content in stream_members(stream, limit=_MOST_UNPACKED, keep=_LARGEST + 1):
-            if name.endswith(f"/{META}".encode()):
+            if (b"/" + name).endswith(f"/{META}".encode()):
                 table = content
     if table is None:
         raise InputError(
@@ -142,7 +142,7 @@ class _Element(NamedTuple):
         code = _FORMATS.get(self.data_type)
         width = struct.calcsize(f"<{code}") if code else 1
         if code is None or len(self.data) % width or len(self.data) > _MOST_NUMBERS:
-            raise _Fault("a value is not a number")
+            raise _Fault("a value can't be read as numbers")
         return struct.unpack(f"{self.order}{len(self.data) // width}{code}", self.data)
 
 
@@ -173,7 +173,7 @@ class _Matrix(NamedTuple):
         element = next(self.values, None)
         numbers = element.numbers() if element and self.matrix_class in _NUMERIC else ()
         if len(numbers) != 1 or not 0 < numbers[0] < _MOST_IMAGES or numbers[0] % 1:
-            raise _Fault("a number of images is not a whole number above 0")
+            raise _Fault(f"a number of images is not a whole number from 1 to {_MOST_IMAGES - 1:,}")
         return int(numbers[0])
 
 
@@ -206,9 +206,9 @@ def _field_names(matrix: _Matrix) -> list[str]:
     width_element, names = next(matrix.values, None), next(matrix.values, None)
     widths = width_element.numbers() if width_element else ()
     if names is None or len(widths) != 1:
-        raise _Fault("synsets has no fields")
+        raise _Fault("the names of the fields of synsets can't be read")
     if not 0 < widths[0] <= len(names.data) <= _MOST_FIELDS:
-        raise _Fault("synsets has no fields")
+        raise _Fault("the names of the fields of synsets can't be read")
     width = int(widths[0])
     fields = [bytes(names.data[at : at + width]) for at in range(0, len(names.data), width)]
     return [str(field.partition(b"\0")[0], "ascii", "replace") for field in fields]
@@ -269,7 +269,7 @@ def _decompress(element: _Element) -> _Element:
     try:
         content = unpacker.decompress(element.data, _LARGEST)
     except zlib.error as error:
-        raise _Fault(str(error)) from None
+        raise _Fault(f"a variable can't be decompressed: {error}") from None
     if not unpacker.eof:
-        raise _Fault("a variable that is cut, or that expands to far too much")
+        raise _Fault(f"a variable is cut, or expands to more than {_LARGEST:,} bytes")
     return _next(_elements(memoryview(content), element.order))

@@ -164,7 +164,9 @@ def _refuse_wrong_label(
 ) -> None:
     """Refuse a row whose label is not that of the class in its name."""
     error = InputError(
-        f"{place} has the label of another class", f"expected {expected}, got {got}", REMEDY
+        f"{place} has another label than the class in its name",
+        f"expected label {expected}, got {got}",
+        REMEDY,
     )
     refuse(
         error,

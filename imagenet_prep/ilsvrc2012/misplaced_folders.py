@@ -91,7 +91,7 @@ class MisplacedImages(Struct, frozen=True):
         return InputError(
             self.finding,
             self.expected,
-            Hint(self.mend, f"    {AGAIN}; other images than ILSVRC2012's: ", init),
+            Hint(self.mend, f"    {AGAIN}; for other images than ILSVRC2012's: ", init),
         )
 
 
@@ -140,11 +140,11 @@ def _wrong_names_in_class(image: Path, class_folder: Path) -> MisplacedImages | 
     if image.parent != class_folder:
         loop = _in_each("-mindepth 2 -maxdepth 2 -type d", root, 'mv -n -- "$each"/* "${each%/*}"')
         shown = image.relative_to(root)
-        finding = f"{root} has its images in folders within class folders: {shown}"
+        finding = f"{root} has images in folders within class folders: {shown}"
         return MisplacedImages(finding, f"expected {class_folder.name}/{image.name}", loop, root)
     if class_folder.name not in facts.labels():
         loop = _in_each(
-            "-mindepth 1 -maxdepth 1 -name 'N*'",
+            "-mindepth 1 -maxdepth 1 -name 'N????????'",
             root,
             'mv -n -- "$each" "${each%/*}/n${each##*/N}"',
         )
@@ -171,7 +171,7 @@ def _without_class_folders(image: Path) -> MisplacedImages:
     names = 'name="${each##*/}"; wnid="${each%/*}/${name%%_*}"'
     body = names + '; mkdir -p -- "$wnid" && mv -n -- "$each" "$wnid"'
     loop = _in_each("-maxdepth 1 -type f -name 'n????????_*'", root, body)
-    finding = f"{root} has its images in no class folders: {image.name}"
+    finding = f"{root} has images outside class folders: {image.name}"
     return MisplacedImages(
         finding, f"expected {image.name.partition('_')[0]}/{image.name}", loop, root
     )

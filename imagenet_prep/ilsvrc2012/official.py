@@ -126,7 +126,7 @@ def refuse_misplaced(folder: str, name: str, split: str, *, can_move: bool) -> N
     if can_move:
         remedy = f"move every image of {wnid} in this folder to {parent}/{wnid}"
     error = InputError(
-        f"{folder}/{name} is in the wrong class folder",
+        f"{folder}/{name} is not in the folder of the class in its name",
         f"expected it in {wnid}, found it in {class_folder}",
         remedy,
     )

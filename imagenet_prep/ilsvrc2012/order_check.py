@@ -121,11 +121,11 @@ def check_order(ordering: Ordering, reports: Sequence[ShardReport]) -> Iterator[
             yield OrderProblem(exchanged)
         elif report.is_whole:
             planned_names = planned.split(b"\0")
-            yield from _check_records(planned_names, report, ordering)
+            yield from _check_records(planned_names, report, ordering, reports)
 
 
 def _check_records(
-    planned: list[bytes], report: ShardReport, ordering: Ordering
+    planned: list[bytes], report: ShardReport, ordering: Ordering, reports: Sequence[ShardReport]
 ) -> Iterator[OrderProblem]:
     """The fault of a shard that deviates in a few records."""
     deviation = departure(planned, report.filenames)
@@ -139,19 +139,25 @@ def _check_records(
     finding = Finding(deviation.kind, detail, image)
     if deviation.kind is ProblemKind.EXTRA_RECORD and report.records == len(planned) + 1:
         stray = report.filenames[deviation.record]
-        finding = _stray(stray, report.name, ordering) or finding
+        finding = _stray(stray, report.name, ordering, reports) or finding
     place = report.place(deviation.record, image)
     yield OrderProblem(problem(finding, report.name, REMEDY_FOREIGN, place), lost_images)
 
 
-def _stray(name: bytes, shard: str, ordering: Ordering) -> Finding | None:
-    """The finding about a record that belongs to another shard."""
+def _stray(
+    name: bytes, shard: str, ordering: Ordering, reports: Sequence[ShardReport]
+) -> Finding | None:
+    """The finding about a record that belongs to another shard, which may have it too."""
+    filenames = {report.name: report.filenames for report in reports}
     for home, joined_names in ordering.planned.items():
         if home == shard:
             continue
         names = joined_names.split(b"\0")
         if name in names:
             place = f"record {names.index(name)} of {home}"
+            if name not in filenames.get(home, ()):
+                detail = f"this image belongs to {home}, {ordering.words}"
+                return Finding(ProblemKind.EXTRA_RECORD, detail)
             detail = f"this image is also {place}, where it belongs {ordering.words}"
             return Finding(ProblemKind.DUPLICATE, detail, got=place)
     return None

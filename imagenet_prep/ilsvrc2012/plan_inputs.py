@@ -17,9 +17,10 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.astray import nothing_found, refuse_known_copies, refuse_unread
+from imagenet_prep.ilsvrc2012.astray import nothing_found, refuse_unread
 from imagenet_prep.ilsvrc2012.box_search import find_boxes_csv
 from imagenet_prep.ilsvrc2012.devkit import devkit_paths
+from imagenet_prep.ilsvrc2012.known_copies import refuse_known_copies
 from imagenet_prep.ilsvrc2012.official import ImageSource
 from imagenet_prep.ilsvrc2012.raw_data import ConsumedImages, checked_md5, find_copies, find_source
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions

@@ -57,7 +57,7 @@ def _parse(path: AnyPath, content: bytes, split: str, layout: Layout) -> BoxTabl
     except BoxesFault as fault:
         make_again = _set_aside_command(path).then(_annotate_command(layout, split))
         raise InputError(
-            f"{path} is damaged at line {fault.line:,}",
+            f"{path} can't be read at line {fault.line:,}",
             fault.reason,
             Hint("set it aside, and make it again: ", make_again),
         ) from fault
@@ -82,7 +82,7 @@ def _note_without_boxes(layout: Layout, split: str) -> str:
     unread = find_annotations(layout, split)
     steps = Hint(
         mention("annotate"),
-        " with the same DATA_DIR and --raw, then this convert with --overwrite",
+        " with this DATA_DIR, and --raw if you gave it, then this convert with --overwrite",
     )
     if unread is None:
         download = mention("download", "DATA_DIR", "--only", BOX_ARCHIVES[split])
@@ -90,7 +90,7 @@ def _note_without_boxes(layout: Layout, split: str) -> str:
             f"no boxes for {split}: this copy has none; to add them run ", download, ", ", steps
         )
     return Hint(
-        f"warning: the {split} records have no boxes, although {unread.path} holds them; "
+        f"warning: the {split} records have no boxes, although {unread.path} is there; "
         "to add them run ",
         steps,
     )
@@ -122,16 +122,17 @@ def _refuse_other_boxes(
     """Raise InputError for a file of boxes that has changed since annotate wrote it."""
     record_path = Layout(path.parent.parent).annotate_path
     written = _dictionary_in(load_json(record_path), split)
-    if written is None or written.get("csv_sha256") == entry["sha256"]:
+    recorded = written.get("csv_sha256") if written else None
+    if recorded in (None, entry["sha256"]):
         return
     totals = _dictionary_in(written, "totals") or {}
     annotate = _annotate_command(layout, split)
     move_file = _set_aside_command(path)
     move_record = _set_aside_command(record_path)
-    expected = f"expected {totals.get('boxes')} boxes and SHA-256 {written.get('csv_sha256')}"
     raise InputError(
         f"{path} is not the file that annotate wrote",
-        f"{expected}, got {entry['count']} and {entry['sha256']}",
+        f"expected {totals.get('boxes', 'other')} boxes and SHA-256 {recorded}, "
+        f"got {entry['count']} and {entry['sha256']}",
         Hint(move_file.then(annotate), "; to use it as it is: ", move_record),
     )
 

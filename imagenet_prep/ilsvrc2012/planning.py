@@ -79,7 +79,8 @@ def plan(
     for split, catalog in catalogs.items():
         if not catalog:
             refuse_empty(layout, sources[split], options.part)
-        notes += _check_count(split, len(catalog), options.shards(split))
+        if not splits:  # a repair has the number of shards from the manifest
+            notes += _check_count(split, len(catalog), options.shards(split))
         split_plan, split_notes = _plan_split(catalog, sources[split], layout, options, by_class)
         planned.append(split_plan)
         notes += split_notes

@@ -244,7 +244,10 @@ def _decompress(folder: AnyPath, name: str) -> CommandLine:
     """The command that decompresses the class tars of a folder in place."""
     ending = name.rpartition(".")[2]
     class_tars = Shell(f"{quoted(str(folder))}/n*.tar.{ending}")
-    return command_line([_DECOMPRESSORS[ending], "-d", "--", class_tars])
+    words = [_DECOMPRESSORS[ending], "-d", "--", class_tars]
+    if ending == "zst":
+        words.insert(1, "--rm")  # zstd alone keeps what it has decompressed
+    return command_line(words)
 
 
 def _refuse_compressed(path: AnyPath, name: str, mend: str) -> InputError:

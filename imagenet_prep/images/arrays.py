@@ -30,6 +30,11 @@ _ZIP = b"PK\x03\x04"
 _KINDS = "biuf"  # bool, integers, floats: the kinds that records can hold
 
 
+_SAVE_NPY = "save it again with numpy.save"
+_SAVE_NPZ = "save it again with numpy.savez"
+_INTACT_OR_SAVED = "get an intact copy of it, or save it again with NumPy"
+
+
 class ArrayError(ImageError):
     """An array that can't be used; the message is the reason."""
 
@@ -71,14 +76,14 @@ def _member(data: Buffer, key: str | None) -> bytes:
         raise
     except Exception as error:  # noqa: BLE001 - any failure of zipfile is the file's fault
         reason = str(error) or type(error).__name__
-        raise ArrayError(f"the .npz can't be read: {reason}") from None
+        raise ArrayError(f"the .npz can't be read: {reason}", _INTACT_OR_SAVED) from None
 
 
 def _find_member(archive: zipfile.ZipFile, key: str | None) -> zipfile.ZipInfo:
     """The array of this name; the only one without a name."""
     members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
     if not members:
-        raise ArrayError("the .npz holds no array", "save it again with numpy.savez")
+        raise ArrayError("the .npz holds no array", "save it again with an array")
     names = listed(members, 5)
     if key is None:
         if len(members) != 1:
@@ -90,7 +95,7 @@ def _find_member(archive: zipfile.ZipFile, key: str | None) -> zipfile.ZipInfo:
     if key not in members:
         raise ArrayError(
             f"it has no array {key!r}, only {names}",
-            "correct `array` in the recipe, or save the file with this array",
+            "correct `array` in the recipe, or save the file with that array",
         )
     return members[key]
 
@@ -100,15 +105,11 @@ def _check_member(member: zipfile.ZipInfo, length: int) -> None:
     can't hold.
     """
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise ArrayError(
-            "its array is compressed in a way that NumPy never does",
-            "save it again with numpy.savez_compressed",
-        )
+        raise ArrayError("its array is compressed in a way that NumPy never does", _SAVE_NPZ)
     if member.file_size > MAX_BYTES:
         size = f"{member.file_size:,} bytes"
         raise ArrayError(
-            f"its header claims {size}, over the limit of {MAX_BYTES:,}",
-            "divide its array, or get a sound copy of it",
+            f"its header claims {size}, over the limit of {MAX_BYTES:,}", "save a smaller array"
         )
     if member.file_size > DEFLATES_TO * length:
         raise ArrayError(
@@ -126,11 +127,10 @@ def _parse_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[
             return npy.read_array_header_2_0(file)
     except Exception as error:  # noqa: BLE001 - any failure of NumPy's parser is the file's fault
         first_line, _, _ = str(error).partition("\n")
-        raise ArrayError(f"the .npy's header can't be read: {first_line}") from None
-    raise ArrayError(
-        f"its .npy version is {version[0]}.{version[1]}: expected 1.0 or 2.0",
-        "save its values again as an array of numbers" if version == (3, 0) else "",
-    )
+        problem = f"the .npy's header can't be read: {first_line}"
+        raise ArrayError(problem, _INTACT_OR_SAVED) from None
+    problem = f"its .npy version is {version[0]}.{version[1]}: expected 1.0 or 2.0"
+    raise ArrayError(problem, _SAVE_NPY)
 
 
 def read_npy_header(
@@ -158,7 +158,9 @@ def _parse_npy(data: Buffer) -> Array:
     if len(data) == 0:
         raise ArrayError("it is empty")
     if not is_npy(data):
-        raise ArrayError(f"not an .npy: it starts with {bytes(data[:4]).hex(' ')}")
+        raise ArrayError(
+            f"not an .npy: it starts with {bytes(data[:4]).hex(' ')}", _INTACT_OR_SAVED
+        )
     head = io.BytesIO(data[: 1 << 16])
     shape, is_fortran, dtype = read_npy_header(head)
     expected, size = prod(shape) * dtype.itemsize, len(data) - head.tell()
@@ -185,7 +187,7 @@ def rescale(array: Array, lower: float, upper: float) -> Array:
     if np.isnan(clipped).any():
         raise ArrayError(
             "it holds NaN: it can't be rescaled to [0, 1]",
-            "replace NaN by a number, or take min_val and max_val out of the recipe",
+            "save it without NaN, or take min_val and max_val out of the recipe",
         )
     return ((clipped - lower) / (upper - lower)).astype(np.float32)
 
@@ -235,7 +237,7 @@ def float_bytes(array: Array) -> bytes:
     if array.dtype == np.float64 and (np.isinf(floats) & np.isfinite(array)).any():
         raise ArrayError(
             "it holds a value beyond 3.4e38, and a record's floats have 32 bits",
-            "make its values smaller",
+            "save smaller values, or write `raw` for `values` in the recipe's record",
         )
     return floats.tobytes()
 
@@ -250,6 +252,6 @@ def plane(shape: tuple[int, ...]) -> tuple[int, int, int]:
         raise ArrayError(
             f"it has {number_of(len(shape), 'dimension')}: "
             "only arrays with 2 or 3 have height, width and depth",
-            "give it 2 or 3 dimensions, or take height, width and depth out of the recipe",
+            "write `shape` for height, width and depth in the recipe's record",
         )
     return shape[0], shape[1], shape[2] if len(shape) == 3 else 1

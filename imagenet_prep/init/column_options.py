@@ -7,10 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from imagenet_prep.errors import UsageError
 from imagenet_prep.hints import Hint
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.proposal import Choice, Proposal
+from imagenet_prep.init.table_forms import class_values
 from imagenet_prep.text import listed
 
 _OF_TABLES = ("with-labels", "tars-with-labels", "several-labels")
@@ -40,19 +43,25 @@ def refuse_unknown_label_column(inspection: Inspection, structure: str) -> None:
 
 def refuse_unused_columns(inspection: Inspection, choice: Choice) -> None:
     """Raise UsageError if the recipe does not take a column that the user names."""
+    for option, column in unused_columns(inspection, choice.name, choice.proposal).items():
+        raise _no_column(inspection, option, column, choice.name)
+
+
+def unused_columns(inspection: Inspection, structure: str, proposal: Proposal) -> dict[str, str]:
+    """The columns that the user names and the recipe does not take, by their options."""
     named_columns = {"label": inspection.options.label, "image": inspection.options.image}
-    if choice.name in _OF_LISTS:
+    if structure in _OF_LISTS:
         named_columns.pop("label")
-    names = set(_names_in(choice.proposal))
+    names = set(_names_in(proposal))
+    unused: dict[str, str] = {}
     for option, column in named_columns.items():
         if column is None:
             continue
-        if option == "image" and _is_label_alone(choice.proposal, column):
-            raise _no_column(inspection, option, column, choice.name)
-        if column in names:
-            continue
-        if not names.issuperset(column.rpartition(":")[2].split(",")):
-            raise _no_column(inspection, option, column, choice.name)
+        is_label_alone = option == "image" and _is_label_alone(proposal, column)
+        is_taken = column in names or names.issuperset(column.rpartition(":")[2].split(","))
+        if is_label_alone or not is_taken:
+            unused[option] = column
+    return unused
 
 
 def _is_label_alone(proposal: Proposal, column: str) -> bool:
@@ -68,21 +77,56 @@ def _no_column(inspection: Inspection, option: str, column: str, structure: str 
     folder, columns = inspection.folder, _columns_of(inspection)
     expected = f"expected one of {listed(columns, 20)}" if columns else "expected a table of images"
     hint = Hint(f"without --{option}: ", inspection.command(**{option: None}))
-    names = column.rpartition(":")[2].split(",")
-    unknown_names = [name for name in names if name not in columns and column not in columns]
-    if unknown_names:
-        name = column if len(names) == 1 else unknown_names[0]
-        problem = f"{folder} has no table with the column {name}, which --{option} names"
-        return UsageError(problem, expected, hint)
+    unknown = _unknown_column(inspection, column)
+    if unknown:
+        problem = f"{folder}: init can read no table of its {inspection.noun}s with {unknown}"
+        return UsageError(f"{problem}, which --{option} names", expected, hint)
     if inspection.options.structure is not None and structure not in _OF_TABLES:
         problem = f"--as {structure} does not read the column {column}, which --{option} names"
         hint = Hint("without --as: ", inspection.command(**{"as": None}))
         return UsageError(problem, "expected a structure that reads a table", hint)
-    if option == "image":
-        problem = f"{folder}: the column {column}, which --image names, names none of the images"
-        return UsageError(problem, "expected a column of the paths of images", hint)
-    problem = f"{folder}: the column {column}, which --label names, can't be the classes"
-    return UsageError(problem, "expected texts or whole numbers", hint)
+    problem = f"{folder}: the column {column}, which --{option} names"
+    if option == "image" and not _names_most(inspection, column):
+        images = f"{inspection.noun}s"
+        problem += f", names less than half of the {images}"
+        return UsageError(problem, f"expected a column of the paths of {images}", hint)
+    if option == "label" and not _may_be_classes(inspection, column):
+        problem += ", can't be the classes"
+        return UsageError(problem, "expected texts or whole numbers", hint)
+    problem += f", is not read: init takes the structure {structure}"
+    return UsageError(problem, "expected a structure that reads a table", hint)
+
+
+def _unknown_column(inspection: Inspection, column: str) -> str:
+    """The part of an option that no table has, for a message; "" if a table has all."""
+    columns = _columns_of(inspection)
+    if column in columns:
+        return ""
+    table_name, _, names_text = column.rpartition(":")
+    names = names_text.split(",")
+    unknown_names = [name for name in names if name not in columns]
+    if unknown_names:
+        return f"the column {unknown_names[0]}"
+    tables = (*inspection.labels, *inspection.partial)
+    table_names = {name for table in tables for name in (table.name, *table.places)}
+    is_unknown = table_name and table_name not in table_names
+    return f"the name {table_name}" if is_unknown else ""
+
+
+def _names_most(inspection: Inspection, column: str) -> bool:
+    """Whether a column of a table names at least half of the images."""
+    return any(column in (table.column, *table.image_columns) for table in inspection.labels)
+
+
+def _may_be_classes(inspection: Inspection, column: str) -> bool:
+    """Whether the values of a column in a table can be classes; of several, they are one-hot."""
+    name = column.rpartition(":")[2]
+    for table in (*inspection.labels, *inspection.partial):
+        cells = table.table.columns.get(column) or table.table.columns.get(name)
+        if cells is not None:
+            as_labels = replace(table.table, labels=list(cells))
+            return class_values(as_labels) is not None
+    return True
 
 
 def _names_in(proposal: Proposal) -> Iterator[str]:

@@ -8,7 +8,6 @@ import numpy as np
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.hints import Hint
 from imagenet_prep.recipes.classes import class_order
 from imagenet_prep.recipes.divisions import Division
 from imagenet_prep.recipes.folder_labels import ClassFolders, folder_faults, misread_masks
@@ -17,7 +16,7 @@ from imagenet_prep.recipes.misread_folders import nested
 from imagenet_prep.recipes.recipe_lines import flow
 from imagenet_prep.recipes.splits import FOLDERS
 from imagenet_prep.sources.names import Names
-from imagenet_prep.text import listed
+from imagenet_prep.text import either, listed
 
 _MOST_NAMED = 20
 """Classes that a hint names."""
@@ -128,8 +127,16 @@ def faults_of(place: object, shape: Shape, commands: str, command: str = "") -> 
         return faults
     if inner := nested(shape.files.deep()):
         problem = f"{place}: folders within classes would lose their names: {listed(inner)}"
-        first_classes = list(shape.files)[:_MOST_NAMED]
-        classes = ", ".join(map(flow, first_classes))
-        hint = Hint(commands, f"; a recipe with classes: [{classes}] takes the first")
-        faults.append(InputError(problem, "expected one level of class folders", hint))
+        faults.append(InputError(problem, "expected one level of class folders", commands))
     return faults
+
+
+def recipes_for_inner(names: Sequence[str], shape: Shape) -> str:
+    """The recipes that take folders within classes in tars."""
+    ways: list[str] = []
+    for class_folder in ("inner", "path"):
+        if not shape_of(names, class_folder).files.same:
+            ways.append(f"source: {{tar: ..., class_folder: {class_folder}}}")
+    if len(shape.classes) <= _MOST_NAMED:
+        ways.append(f"classes: [{', '.join(map(flow, shape.classes))}]")
+    return f"write a recipe with {either(ways)}"

@@ -90,6 +90,10 @@ class Inspection(Struct, frozen=True):
         """The command of init for the folder, with these options in place of others."""
         return self.options.command(self.folder, **changes)
 
+    def command_unlabelled(self) -> str:
+        """The command that takes all items without labels."""
+        return self.command(**{"as": "unlabelled", "label": None, "image": None, "names": None})
+
     def command_as(self, structure: str) -> str:
         """The command that reads the folder by one structure."""
         return self.command(**{"as": structure})

@@ -131,7 +131,7 @@ def find_losses(
     losses = _unnamed_images(place, table, rows, items)
     if losses:
         skips["unlabelled"] = "skip"
-    missing = _missing_files(place, table, rows)
+    missing = _missing_files(place, table, rows, items)
     if missing:
         losses += missing
         skips["missing"] = "ignore"
@@ -158,24 +158,31 @@ def _unnamed_images(
     unnamed = [name for row, name in enumerate(items) if row not in named_rows]
     if not unnamed:
         return []
-    noun = "array" if has_ending_of("array", items[0]) else "image"
-    counts = f"{len(named_rows):,} of {len(items):,} {noun}s"
-    verb = "label" if table.sections else "labels"
+    noun = noun_of_items(items)
+    counts = f"{len(named_rows):,} of {number_of(len(items), noun)}"
+    verb = "name" if table.sections else "names"
     problem = f"{place} {verb} {counts}; no line names {unnamed[0]}"
     return [InputError(problem, f"every {noun} needs a line")]
 
 
-def _missing_files(place: object, table: LabelTable, rows: Sequence[int]) -> list[InputError]:
-    """The fault of lines whose file is not there."""
+def _missing_files(
+    place: object, table: LabelTable, rows: Sequence[int], items: Sequence[str]
+) -> list[InputError]:
+    """The fault of lines that name no file, or a name that several have."""
     missing = [number for number, row in enumerate(rows) if row < 0]
     if not missing:
         return []
-    count = number_of(len(missing), "file that is", "files that are")
+    noun = noun_of_items(items)
+    count = number_of(len(missing), "path leads", "paths lead")
     first_number = missing[0]
     line = _place_of_line(table, table.lines[first_number])
-    verb = "label" if table.sections else "labels"
-    problem = f"{place} {verb} {count} not there: {line} names {table.paths[first_number]}"
-    return [InputError(problem, "every line needs an existing file")]
+    problem = f"{place}: {count} to no {noun}: {table.paths[first_number]} in {line}"
+    return [InputError(problem, f"every line needs the path of an {noun}")]
+
+
+def noun_of_items(items: Sequence[str]) -> str:
+    """The word for one of the files."""
+    return "array" if has_ending_of("array", items[0]) else "image"
 
 
 def _lacking_lines(place: object, table: LabelTable, lines: Sequence[int], noun: str) -> InputError:

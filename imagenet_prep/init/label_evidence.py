@@ -27,7 +27,7 @@ def evidence_of(inspection: Inspection, table: LabelsFile) -> str:
     """How many images a table names, and how many classes it gives."""
     column = f" in its column `{table.column}`" if table.column else ""
     total = len(inspection.items or inspection.members)
-    counts = f"{len(table.named_rows):,} of {total:,} {inspection.noun}s"
+    counts = f"{len(table.named_rows):,} of {number_of(total, inspection.noun)}"
     verb = "names" if len(table.places) == 1 else "name"
     evidence = f"{table.place} {verb} {counts}{column}"
     if table.label and table.label.lower() not in LABELS:

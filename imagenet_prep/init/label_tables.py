@@ -10,7 +10,7 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError
 from imagenet_prep.init.label_columns import Candidate
 from imagenet_prep.init.split_columns import SplitColumn
-from imagenet_prep.recipes.labels_file import LabelTable
+from imagenet_prep.recipes.labels_file import NO_LABEL, LabelTable
 from imagenet_prep.recipes.path_parts import base_name
 from imagenet_prep.recipes.typed_values import flat_labels
 from imagenet_prep.text import listed
@@ -66,12 +66,13 @@ class LabelsFile(Struct, frozen=True):
     @property
     def labelled(self) -> int:
         """How many images it gives a class."""
-        return len(self.label_by_row())
+        return sum(label != NO_LABEL for label in self.label_by_row().values())
 
     @property
     def classes(self) -> int:
         """How many classes it gives."""
-        return len({str(label) for label in flat_labels(self.label_by_row().values())})
+        labels = set(flat_labels(self.label_by_row().values()))
+        return len({str(label) for label in labels - {NO_LABEL}})
 
     def undivided_rows(self) -> set[int]:
         """The images that it gives no split, where it has splits."""

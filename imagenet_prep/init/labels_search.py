@@ -13,7 +13,7 @@ from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.hints import Hint
-from imagenet_prep.init.joined_labels import find_losses, place_of_table
+from imagenet_prep.init.joined_labels import find_losses, noun_of_items, place_of_table
 from imagenet_prep.init.label_tables import Judgement, LabelsFile, LabelsRefusal
 from imagenet_prep.init.table_forms import (
     Sought,
@@ -110,7 +110,7 @@ def _wrong_line(sought: Sought, name: str, fault: LabelsFault, several: str) -> 
     """
     path = place_of_table(sought.folder, name)
     problem = f"{path}, line {fault.line}: {fault.reason}"
-    expected = "expected a file and its label"
+    expected = "expected each file once, with its label"
     hint = f"correct that line and run init again; or move {path} away"
     table = None
     if not several and not sought.is_packed:
@@ -118,7 +118,7 @@ def _wrong_line(sought: Sought, name: str, fault: LabelsFault, several: str) -> 
     if not isinstance(table, LabelsFile) or not table.has_labels or table.losses:
         return InputError(problem, expected, hint)
     hint += "; or, if an image has several labels, run the command with --as several-labels below"
-    images = f"{table.labelled:,} of {number_of(len(sought.items), 'image')}"
+    images = f"{table.labelled:,} of {_total_of(sought.items)}"
     classes = number_of(table.classes, "class", "classes")
     command = sought.command(**{"as": "several-labels"})
     choice = Hint(f"  {images}, {classes}: ", command)
@@ -195,6 +195,8 @@ def _fit(sought: Sought, name: str, table: LabelTable, form: TableForm) -> Judge
         is_most = _names_all_but_tests(items, named_rows)
     is_whole = is_most or len(named_rows) == len(table.paths)
     if not is_whole and _could_be_all(sought, name, table):
+        if _names_folders(table, items):
+            return None
         error = _unmatched(sought, path, table, rows)
         return LabelsRefusal(name, error, True)
     if not named_rows:
@@ -242,6 +244,12 @@ def _could_be_all(sought: Sought, name: str, table: LabelTable) -> bool:
     return 2 * len(shared_names) >= len(sought.known_names)
 
 
+def _names_folders(table: LabelTable, items: Sequence[str]) -> bool:
+    """Whether most lines name folders of images, as a list of the names of classes does."""
+    folders = {folder for item in items for folder in item.split("/")[:-1]}
+    return 2 * len(folders.intersection(table.paths)) >= len(table.paths)
+
+
 def _names_all_but_tests(items: Sequence[str], named_rows: Collection[int]) -> bool:
     """Whether a table names every image except those in folders of a test, which may be more."""
     others = {row for row, name in enumerate(items) if not is_in_test(name)}
@@ -264,7 +272,7 @@ def _unmatched(sought: Sought, path: Path, table: LabelTable, rows: Sequence[int
     and whose paths are others.
     """
     items = sought.items
-    number = next(number for number, row in enumerate(rows) if row < 0)
+    number = _first_unmatched(sought, table, rows)
     text = table.paths[number]
     place = table.place(path, table.lines[number])
     if prefix := _foreign_prefix(table.paths, items):
@@ -281,8 +289,24 @@ def _unmatched(sought: Sought, path: Path, table: LabelTable, rows: Sequence[int
     if len(alike) > 1:
         problem = f"{place}: {text} may be {' or '.join(alike[:3])}"
         return InputError(problem, expected, f"write {alike[0]}, for example, in each line")
-    example = alike[0] if alike else items[0]
-    return InputError(f"{place}: {text} is not there", expected, f"write {example}, for example")
+    hint = "correct or remove that line"
+    if alike:
+        hint = f"write {alike[0]}, for example"
+    return InputError(f"{place}: {text} is not there", expected, hint)
+
+
+def _first_unmatched(sought: Sought, table: LabelTable, rows: Sequence[int]) -> int:
+    """The first line that names no image: one with the name of an image, if there is any."""
+    unmatched = [number for number, row in enumerate(rows) if row < 0]
+    for number in unmatched:
+        if last_name(table.paths[number]) in sought.known_names:
+            return number
+    return unmatched[0]
+
+
+def _total_of(items: Sequence[str]) -> str:
+    """The number of all images, or arrays."""
+    return number_of(len(items), noun_of_items(items))
 
 
 def _stripping_choice(sought: Sought, table: LabelTable, prefix: str) -> str:
@@ -293,7 +317,7 @@ def _stripping_choice(sought: Sought, table: LabelTable, prefix: str) -> str:
     options: dict[str, object] = {"strip": prefix}
     if not named == total == len(table.paths):
         options["as"] = "tars-with-labels" if sought.is_packed else "with-labels"
-    counts = f"  {named:,} of {number_of(total, 'image')}, if paths lose their start: "
+    counts = f"  {named:,} of {_total_of(sought.items)}, if paths lose their start: "
     return Hint(counts, sought.command(**options))
 
 

@@ -21,6 +21,7 @@ from imagenet_prep.recipes.class_names import NamesOfClasses, read_names, rename
 from imagenet_prep.recipes.classes import Classes
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.recipe_lines import block, flow, path_below, place_in_recipe
+from imagenet_prep.storage.files import absence_of
 from imagenet_prep.text import listed, number_of
 
 _NOTE = "the name of each class, by its id"
@@ -68,12 +69,15 @@ def _name_by_file(classes: Classes, number: int | None, path: Path, target: Path
     """The classes with the names that the user's file has.
 
     Raises:
-        UsageError: the file is not there.
+        UsageError: the file is not there, or there is no class.
         InputError: it lacks the name of a class.
     """
     if not path.is_file():
-        problem = f"{path} is not a file" if path.exists() else f"{path} does not exist"
+        problem = f"{path} is a folder" if path.is_dir() else absence_of(path)
         raise UsageError(problem, "expected the file of the names of classes")
+    if not classes.names:
+        problem = f"--names {path} for a recipe without classes"
+        raise UsageError(problem, "expected images with classes", "leave out --names")
     full_path = path.resolve()
     names_of_classes = read_names(full_path, full_path.read_bytes())
     names = names_of_classes.names_of(classes.names, number)
@@ -110,13 +114,14 @@ def _name_by_folder(
             if _names_all(names, classes, number):
                 candidates[name] = names
     commands = [_command_with_names(inspection, target, name) for name in candidates]
+    notes: list[str] = []
+    for name, command in zip(candidates, commands, strict=True):
+        notes.append(Hint(f"{name} may have the names of the classes: ", command))
     if len(candidates) != 1:
-        notes = tuple(Hint("names of classes: ", command) for command in commands)
-        return NamedClasses("", classes, notes)
+        return NamedClasses("", classes, tuple(notes))
     name, names = next(iter(candidates.items()))
     if not names.by_id and len(names.in_order) != len(classes.names):
-        note = Hint(f"{name} may have the names of the classes: ", commands[0])
-        return NamedClasses("", classes, (note,))
+        return NamedClasses("", classes, tuple(notes))
     path_in_recipe = path_below(place_in_recipe(inspection.folder, target), name)
     total = number_of(len(classes.names), "class", "classes")
     return NamedClasses(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from imagenet_prep.errors import InputError, UsageError
@@ -94,7 +94,9 @@ def _no_such_place(
     """The error for a split that is nowhere."""
     tops = sorted({item.partition("/")[0] for item in inspection.items if "/" in item})
     places = [*tops, *sorted(values)]
-    expected = f"one of {listed(places, 8)}" if places else "a list of files"
+    expected = "a list of files"
+    if places:
+        expected += f", or {'one of ' if len(places) > 1 else ''}{listed(places, 8)}"
     problem = f"{inspection.folder} has no folder, no list and no value {place} for --split {split}"
     path = inspection.folder / place
     if path.is_dir():
@@ -116,10 +118,20 @@ def _refuse_other_values(inspection: Inspection) -> None:
                 f"{table.place} has {listed(other_values)} in its column {table.splits.name}, "
                 "without a --split"
             )
-            new_splits = {name_as_split(value): value for value in other_values}
-            splits = {**new_splits, **inspection.options.splits}
+            splits = splits_with_values(inspection.options.splits, other_values)
             hint = Hint("with splits of these names: ", inspection.command(splits=splits))
             raise UsageError(problem, "expected a split for each value", hint)
+
+
+def splits_with_values(named_splits: Mapping[str, str], values: Iterable[str]) -> dict[str, str]:
+    """The splits that the user names, after one for each of these values, called as it is."""
+    new_splits: dict[str, str] = {}
+    for value in values:
+        name = name_as_split(value)
+        while name in new_splits or name in named_splits:
+            name += "-2"
+        new_splits[name] = value
+    return {**new_splits, **named_splits}
 
 
 def refuse_unused_splits(

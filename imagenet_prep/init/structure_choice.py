@@ -9,11 +9,13 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError, UsageError, all_of
 from imagenet_prep.hints import Hint, join_hints
 from imagenet_prep.images import ENDINGS as FORMATS
-from imagenet_prep.init.column_options import refuse_unknown_label_column
+from imagenet_prep.init.column_options import refuse_unknown_label_column, unused_columns
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.packed_files import joining_hint, unpacking_hint
 from imagenet_prep.init.proposal import Alternative, Choice, Interpretation
+from imagenet_prep.init.split_options import refuse_unused_splits
 from imagenet_prep.init.structures import known_structures
+from imagenet_prep.init.unfit_files import ANY_FORMAT
 from imagenet_prep.init.unread_files import UnreadFiles, find_unread
 from imagenet_prep.recipes.path_parts import counted
 from imagenet_prep.sources.folders import HIDDEN
@@ -21,11 +23,6 @@ from imagenet_prep.text import either, listed, number_of
 
 _MOST_ALTERNATIVES = 4
 """Alternatives that a question names."""
-
-_ANY_FORMAT = (
-    'write source: {python: "module:function"} in a recipe: a function of yours can read any format'
-)
-"""The hint for files that nothing here reads."""
 
 
 def choose_structure(inspection: Inspection, structure: str | None = None) -> Choice:
@@ -41,25 +38,48 @@ def choose_structure(inspection: Inspection, structure: str | None = None) -> Ch
         raise _no_such_structure(inspection, structure, interpretations)
     if not interpretations:
         raise all_of([*inspection.faults, _nothing_to_read(inspection)])
-    surest = max(interpretations, key=lambda name: interpretations[name].certainty)
-    name = structure or surest
+    name = structure or _surest(inspection, interpretations)
     interpretation = interpretations[name]
-    rivals: dict[str, Interpretation] = {}
-    for rival, other in interpretations.items():
-        if other.certainty == interpretation.certainty:
-            rivals[rival] = other
-    if structure is None and len(rivals) > 1:
-        raise all_of([*inspection.faults, *_rival_faults(inspection, rivals)])
     if interpretation.alternatives:
         question = _question(inspection, {name: interpretation})
         raise all_of([*inspection.faults, *interpretation.faults, question])
     unread = find_unread(inspection, interpretation)
     faults = [*inspection.faults, *interpretation.faults]
     if structure is None:
-        faults += _unaccepted(inspection, name, interpretation, unread.losses)
+        losses = [*unread.losses, *interpretation.mended_faults]
+        if losses and not faults:
+            raise _unaccepted(inspection, name, interpretation, losses)
+        problems = {fault.what for fault in faults}
+        faults += [loss for loss in losses if loss.what not in problems]
     if faults:
         raise all_of(list(dict.fromkeys(faults)))
     return _accept(inspection, name, interpretation, unread)
+
+
+def _surest(inspection: Inspection, interpretations: Mapping[str, Interpretation]) -> str:
+    """The surest structure; raises InputError if there are several."""
+    certainty = max(interpretation.certainty for interpretation in interpretations.values())
+    rivals: dict[str, Interpretation] = {}
+    for name, interpretation in interpretations.items():
+        if interpretation.certainty == certainty:
+            rivals[name] = interpretation
+    names = list(_without_worse_readings(rivals))
+    if len(names) > 1:
+        raise all_of([*inspection.faults, *_rival_faults(inspection, rivals)])
+    return names[0]
+
+
+def _without_worse_readings(rivals: Mapping[str, Interpretation]) -> Mapping[str, Interpretation]:
+    """The only structure without faults, if it reads the same files as the others."""
+    sound = {name: rival for name, rival in rivals.items() if not rival.faults}
+    if len(sound) != 1:
+        return rivals
+    (taken,) = sound.values()
+    for rival in rivals.values():
+        files = set(rival.annotation_files or ())
+        if rival.faults and not (files and files.issubset(taken.annotation_files or ())):
+            return rivals
+    return sound
 
 
 def _rival_faults(inspection: Inspection, rivals: Mapping[str, Interpretation]) -> list[InputError]:
@@ -133,7 +153,8 @@ def _hint_on_labels(inspection: Inspection) -> Hint:
             label = f"{table.name}:{table.label}"
             images = number_of(table.labelled, inspection.noun)
             command = inspection.command(label=label)
-            return Hint(f"for the {images} that {table.place} labels: ", command)
+            verb = "labels" if len(table.places) == 1 else "label"
+            return Hint(f"for the {images} that {table.place} {verb}: ", command)
     return Hint(f"write a CSV with the columns filename and label into {inspection.folder}")
 
 
@@ -152,37 +173,42 @@ def _nothing_to_read(inspection: Inspection) -> InputError:
     hint = joining_hint(inspection.folder, names)
     hint = hint or unpacking_hint(inspection.folder, inspection.others.get("packed", ()))
     if not hint and names:
-        hint = _ANY_FORMAT
+        hint = ANY_FORMAT
     return InputError(f"{inspection.folder} holds nothing to make records of", expected, hint)
 
 
 def _unaccepted(
     inspection: Inspection, name: str, interpretation: Interpretation, losses: Sequence[InputError]
-) -> list[InputError]:
-    """The faults of what a structure would lose or change, which its own command accepts."""
-    has_faults = bool(interpretation.faults)
-    problems = {fault.what for fault in (*inspection.faults, *interpretation.faults)}
-    lost = [cause for cause in losses if cause.what not in problems]
-    mended = [cause for cause in interpretation.mended_faults if cause.what not in problems]
-    faults = [*lost, *mended]
-    if has_faults or not faults:
-        return faults
+) -> InputError:
+    """The error for what a structure would lose or change, which its own command accepts."""
+    proposal = interpretation.proposal
+    split_names = proposal.split_names if proposal is not None else ()
+    refuse_unused_splits(inspection.folder, inspection.options, inspection, split_names)
+    mended = [loss for loss in losses if loss in interpretation.mended_faults]
+    lost = [loss for loss in losses if loss not in mended]
     aim = _aim_of(lost, mended, interpretation.mending)
     remedy = f"to {aim}, run the command with --as {name} below"
-    options = {**interpretation.options, "as": name}
-    accepting = replace(_alternative(name, interpretation), options=options)
+    alternative = _alternative(inspection, name, interpretation)
+    accepting = replace(alternative, options={**alternative.options, "as": name})
     command = _choice_line(inspection, accepting)
-    last_fault = faults.pop()
-    hint = join_hints("; ", filter(None, (last_fault.hint, remedy)))
-    accepted = InputError(last_fault.what, last_fault.detail, hint)
-    return [*faults, accepted.with_choices([*last_fault.choices, command])]
+    if not interpretation.labelled:
+        count = number_of(interpretation.file_count, inspection.noun)
+        counts = f"  {count} without a class: "
+        command = Hint(counts, inspection.command(**accepting.options))
+    error = all_of(list(dict.fromkeys(losses)))
+    table = interpretation.table
+    if table is not None and table.has_labels and not interpretation.labelled:
+        return error  # no image would be left
+    hint = join_hints("; ", filter(None, (error.hint, remedy)))
+    accepted = InputError(error.what, error.detail, hint)
+    return accepted.with_choices([*error.choices, command])
 
 
 def _aim_of(lost: Sequence[InputError], mended: Sequence[InputError], mending: str) -> str:
     """The verb of a command that accepts losses and changes."""
     verbs: list[str] = []
     if lost:
-        verbs.append("leave it out" if len(lost) == 1 else "leave them out")
+        verbs.append("accept that")
     if mended:
         verbs.append(mending)
     return " and ".join(verbs)
@@ -199,7 +225,7 @@ def _question(inspection: Inspection, interpretations: Mapping[str, Interpretati
     for name, interpretation in interpretations.items():
         evidence += interpretation.evidence
         meanings.append(f"{name}: {interpretation.meaning}")
-        ways = interpretation.alternatives or [_alternative(name, interpretation)]
+        ways = interpretation.alternatives or [_alternative(inspection, name, interpretation)]
         if interpretation.faults and not interpretation.alternatives:
             faults = "; ".join(fault.what for fault in interpretation.faults)
             hints.append(f"--as {name} would stop: {faults}")
@@ -216,7 +242,7 @@ def _question(inspection: Inspection, interpretations: Mapping[str, Interpretati
         ways_text += f", and {stopped_count} more would stop"
     problem = Hint(f"{inspection.folder} can be read in {ways_text}: ", join_hints("; ", evidence))
     expected = f"expected one way ({'; '.join(meanings)})"
-    choose = "choose one"
+    choose = "choose one" if len(alternatives) > 1 else "take the way below"
     if len(alternatives) > _MOST_ALTERNATIVES:
         choose += f" ({_MOST_ALTERNATIVES} of them are below)"
     hints.append(f"{choose}; each line counts the {inspection.noun}s that get a class:")
@@ -226,12 +252,22 @@ def _question(inspection: Inspection, interpretations: Mapping[str, Interpretati
     return error.with_choices(lines)
 
 
-def _alternative(name: str, interpretation: Interpretation) -> Alternative:
-    """An interpretation as one that a user can choose."""
+def _alternative(inspection: Inspection, name: str, interpretation: Interpretation) -> Alternative:
+    """An interpretation as one that a user can choose; without the user's options that it does
+    not take.
+    """
+    proposal = interpretation.proposal
+    dropped: dict[str, object] = {}
+    if proposal is not None:
+        dropped = dict.fromkeys(unused_columns(inspection, name, proposal))
+        if not inspection.options.splits.keys() <= set(proposal.split_names):
+            dropped["splits"] = {}
+    if not interpretation.labelled:
+        dropped["names"] = None
     return Alternative(
         interpretation.labelled,
         interpretation.classes,
-        interpretation.options or {"as": name},
+        {**dropped, **(interpretation.options or {"as": name})},
         interpretation.file_count if interpretation.containers else interpretation.total,
     )
 
@@ -240,5 +276,5 @@ def _choice_line(inspection: Inspection, alternative: Alternative) -> str:
     """An alternative in one line, which ends with its command."""
     total = alternative.total or len(inspection.items or inspection.members)
     classes = number_of(alternative.classes, "class", "classes")
-    counts = f"{alternative.labelled:,} of {total:,} {inspection.noun}s, {classes}"
+    counts = f"{alternative.labelled:,} of {number_of(total, inspection.noun)}, {classes}"
     return Hint(f"  {counts}: ", inspection.command(**alternative.options))

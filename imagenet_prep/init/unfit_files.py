@@ -8,8 +8,14 @@ from pathlib import Path
 from imagenet_prep.errors import InputError
 from imagenet_prep.images import ENDINGS as FORMATS
 from imagenet_prep.recipes.columns import Content, has_ending_of, is_other_image
+from imagenet_prep.recipes.file_kinds import FORMATS_OF_CONTENT
 from imagenet_prep.recipes.path_parts import counted
 from imagenet_prep.text import listed, number_of
+
+ANY_FORMAT = (
+    'write source: {python: "module:function"} in a recipe: a function of yours can read any format'
+)
+"""The hint for what nothing here reads."""
 
 _OTHER_CONTENT: dict[Content, Content] = {"image": "array", "pixels": "array", "array": "image"}
 
@@ -24,18 +30,18 @@ def wrong_formats(
     if not odd_names:
         return []
     problem = f"{place} holds images that can't be read: {counted(odd_names)}: {listed(odd_names)}"
-    rest = "and pack the tar again" if in_tar else "or move them away"
+    rest = "and pack them again" if in_tar else "or move them away"
     hint = f"convert them to PNG or JPEG, {rest}"
     return [InputError(problem, f"expected {', '.join(FORMATS)}", hint)]
 
 
 def unreadable(folder: Path, images: Sequence[str], content: Content | None) -> InputError:
     """The fault of images that can't be read as the others are."""
-    names = f"{listed(images)} ({len(images):,} in all)"
-    problem = f"{folder} holds images that can't be read with the others: {names}"
+    files = number_of(len(images), "file")
+    problem = f"{folder} holds {files} that can't be read with the others: {listed(images)}"
     if content == "array":
         return InputError(problem, "expected arrays alone", "move them away")
-    expected = f"expected {', '.join(FORMATS)}"
+    expected = f"expected {', '.join(FORMATS_OF_CONTENT[content or 'image'])}"
     return InputError(problem, expected, "convert them, or move them away")
 
 
@@ -60,6 +66,6 @@ def strange(
         "'FOLDER/**/*.jpg'}"
     )
     if in_tar:
-        hint = "pack the tar again, with one kind alone"
+        hint = "pack it again, with one kind alone"
     problem = f"{place} holds {counted(names)} next to {others}: {listed(names)}"
     return InputError(problem, "expected images or arrays: records hold one of them", hint)

@@ -10,11 +10,14 @@ from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.hints import Hint, join_hints
+from imagenet_prep.init.column_options import unused_columns
 from imagenet_prep.init.file_endings import ARCHIVES, ending_of
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.label_tables import LabelsFile, LabelsRefusal
 from imagenet_prep.init.proposal import Interpretation
+from imagenet_prep.init.structures import known_structures
 from imagenet_prep.init.unfit_files import strange
+from imagenet_prep.recipes.formats import all_formats
 from imagenet_prep.recipes.path_parts import counted, grouped, has_ending
 from imagenet_prep.sources.folders import EMPTY, HIDDEN, PRIVATE
 from imagenet_prep.sources.tars import noun_of
@@ -64,7 +67,7 @@ def _outside_of_containers(
     if containers and items:
         place = interpretation.containers[0]
         if place in inspection.archives:
-            place = "tars"
+            place = f"{noun_of(interpretation.containers)}s"
         losses.append(_unread_fault(inspection, inspection.noun, items, f" outside of {place}"))
     return losses
 
@@ -148,15 +151,15 @@ _KNOWN_FORMS = "expected CSV, TSV, JSON lines, path:label or path label"
 _FAULTS = {
     "packed": (
         " holds {count} that would not be read: {names}",
-        "expected all images in folders, or all in tars",
+        "expected all {noun}s in folders, or all in tars",
     ),
     "names images": (
-        ": {names} {has} the names of at least half of the images, in a form that is not known",
+        ": {names} {has} the names of at least half of the {noun}s, in a form that is not known",
         _KNOWN_FORMS,
     ),
     "data": (
         ": {names} may label the images, and init finds no labels there",
-        "expected a table that names at least half of the images",
+        "expected a table that names at least half of the {noun}s",
     ),
     "annotations": (" has {tool} annotations: {names}", "they are not read"),
 }
@@ -179,18 +182,41 @@ def _fault(inspection: Inspection, reason: str, names: Sequence[str], tool: str 
         return strange(inspection.folder, names, inspection.content, len(inspection.items))
     template, expected = _FAULTS[reason.removeprefix("text ")]
     has = "has" if len(names) == 1 else "have"
-    problem = template.format(count=counted(names), names=listed(names), tool=tool, has=has)
+    noun = inspection.noun
+    expected = expected.format(noun=noun)
+    problem = template.format(
+        count=counted(names), names=listed(names), tool=tool, has=has, noun=noun
+    )
     if reason == "packed":
         can_be_unpacked = all(has_ending(name, ARCHIVES) for name in names)
-        hint = "unpack them, or move them away" if can_be_unpacked else "move them away"
+        pronoun = "it" if len(names) == 1 else "them"
+        hint = f"move {pronoun} away"
+        if can_be_unpacked:
+            hint = f"unpack {pronoun}, or {hint}"
     elif all(has_ending(name, _MATLAB) for name in names):
         hint = (
-            "write them to a table, or read them in Python: source: {python: ...}, "
+            "write the labels to a table, or read them in Python: source: {python: ...}, "
             "as docs/recipes/table.md shows"
         )
     else:
         hint = _TO_CSV.format("their" if reason == "annotations" else "the")
+        if command := _command_for_tool(inspection, tool):
+            hint = Hint("to take them: ", command)
     return InputError(f"{inspection.folder}{problem}", expected, hint)
+
+
+def _command_for_tool(inspection: Inspection, tool: str) -> str:
+    """The command that takes the annotations of a tool; "" if no structure can."""
+    structures = known_structures()
+    for format in all_formats().values():
+        if format.tool != tool:
+            continue
+        interpretation = structures[format.structure](inspection)
+        if interpretation is None or interpretation.faults or interpretation.proposal is None:
+            continue
+        unused = unused_columns(inspection, format.structure, interpretation.proposal)
+        return inspection.command(**{"as": format.structure, **dict.fromkeys(unused)})
+    return ""
 
 
 # tables -------------------------------------------------------------------------------------------
@@ -273,7 +299,7 @@ def _note_on_unused(
     """The note on a table that is not read: what it names, and the command that takes it."""
     total = len(inspection.items or inspection.members)
     named = len({row for row in table.rows if row >= 0})
-    counts = f"{named:,} of {total:,} {inspection.noun}s"
+    counts = f"{named:,} of {number_of(total, inspection.noun)}"
     note = f"{table.place} is not used: it names {counts}"
     no_class = "and has no class"
     if len(table.places) > 1:

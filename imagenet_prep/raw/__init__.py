@@ -17,7 +17,7 @@ from imagenet_prep.state.manifest import ILSVRC2012
 from imagenet_prep.state.numbering import Numbering
 from imagenet_prep.storage.files import absence_of
 from imagenet_prep.storage.layout import Layout, grown_from
-from imagenet_prep.storage.location import locate
+from imagenet_prep.storage.location import locate, refuse_url
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.text import number_of
 
@@ -153,10 +153,7 @@ def _open_raw(
 def _refuse_skipping(options: MakingOptions) -> None:
     """Raise UsageError if damaged images would have to be known in advance."""
     if options.on_damaged == "skip":
-        hint = (
-            "leave it out: Loader(on_damaged='skip') goes on past them; or convert, "
-            "and open the shards"
-        )
+        hint = "leave it out: Loader(on_damaged='skip') skips them; or convert, and open the shards"
         expected = "expected refuse: damaged images are found only when all are read"
         raise UsageError("raw data can't be opened with on_damaged: skip", expected, hint)
 
@@ -179,7 +176,7 @@ def _require_split(planned: PlannedSet, split: str, layout: Layout) -> PlannedSp
         )
     if split not in splits:
         raise InputError(
-            f"no {split} images among the raw data of {layout.data_dir}",
+            f"the raw data has no split {split!r}",
             f"found: {', '.join(readable)}",
             "name another split",
         )
@@ -214,6 +211,7 @@ def _joined(records: ShardSet, path: _Path) -> list[Any]:
         InputError: the file can't be read, has another form or length, lacks a record, or names one
             that is not there.
     """
+    refuse_url(path)
     value_by_name = _load_values(Path(path))
     names = _filenames(records)
     lacking = [name for name in names if name not in value_by_name]
@@ -256,11 +254,13 @@ def _load_values(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise unreadable(path, error) from error
     except ValueError as error:
-        raise InputError(f"{path} is not JSON", str(error)) from None
+        raise InputError(f"{path} can't be read as JSON", str(error)) from None
+    except RecursionError:
+        raise _other_content(path, "values that are nested too deep") from None
     if isinstance(content, dict):
         return content
     if not isinstance(content, list):
-        raise _other_content(path, repr(content)[:40])
+        raise _other_content(path, json.dumps(content)[:40])
     if len(content) != _VALIDATION:
         raise _other_content(path, number_of(len(content), "value"))
     return _RealByImage(

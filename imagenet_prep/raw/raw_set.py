@@ -53,10 +53,9 @@ class RawSet(RecordSequence):
                 raise gone(container.path)
             if container.read_order == "in order":
                 raise UsageError(
-                    f"{container.path} can't be read at random: each image requires reading "
-                    "everything before it",
+                    f"the images in {container.path} can only be read in their order",
                     "expected tars that are not compressed, zips or folders",
-                    Hint(mention("convert"), " it, and open its shards"),
+                    Hint("make shards with ", mention("convert"), ", and open these"),
                 )
         self._numbering = numbering
         self.unlabelled = unlabelled
@@ -160,7 +159,7 @@ class RawRecord(Record):
             try:
                 self._recorded = self._recorder.record(self._item, image)
             except ImageError as error:
-                raise self._damaged(f"{self.place} can't be used", error) from error
+                raise self._damaged(f"{self.place} can't be converted", error) from error
         return self._recorded
 
     def damaged_image(self, error: ImageError, what: str) -> DamagedRecordError:

@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.reading.damage_words import remedy
-from imagenet_prep.storage.files import absence_of
+from imagenet_prep.storage.files import absence_of, kind_in_words
 from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name
 from imagenet_prep.storage.location import AnyPath, local_or_none
 
@@ -60,7 +60,7 @@ def missing_shards(layout: Layout, part: str, first: str) -> InputError:
     """
     path = layout.shard_path(first)
     detail = f"the first missing one: {first}"
-    local = local_or_none(path)
-    if local is not None and local.is_symlink():
-        detail += ", a broken link"
+    words = kind_in_words(path)
+    if words not in ("missing", "a file"):
+        detail += f", {words}"
     return InputError(f"{layout.output_dir} lacks {part}", detail, remedy(path))

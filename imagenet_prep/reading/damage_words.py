@@ -71,7 +71,7 @@ def remedy(path: AnyPath, **settings: str) -> str:
         return "get a sound copy of it"
     return Hint(
         command("verify", layout.data_dir, tuple(settings.items())),
-        "    (finds every fault in this set of shards)",
+        "    (checks all shards of this set)",
     )
 
 

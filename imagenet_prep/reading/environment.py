@@ -52,7 +52,9 @@ def _check_numbers(texts: Mapping[str, str]) -> None:
     """Refuse variables that are no whole numbers; empty ones count as not set."""
     for name, text in texts.items():
         if text and not (text.isascii() and text.isdecimal()):
-            raise UsageError(f"{name} is {text!r} in the environment", "expected a whole number")
+            raise UsageError(
+                f"{name} is {text!r} in the environment", "expected a whole number from 0 up"
+            )
 
 
 def rank_in_environment() -> EnvironmentRank | None:
@@ -70,5 +72,7 @@ def rank_in_environment() -> EnvironmentRank | None:
     if world == 0:
         raise UsageError(f"the environment has {in_environment}", "expected a WORLD_SIZE from 1 up")
     if rank >= world:
-        raise UsageError(f"the environment has {in_environment}", "expected a rank below the world")
+        raise UsageError(
+            f"the environment has {in_environment}", "expected a RANK below WORLD_SIZE"
+        )
     return in_environment

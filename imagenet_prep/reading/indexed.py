@@ -171,7 +171,9 @@ class IndexedShard:
                 raise
             offset = self._find_offsets()[number]
             raise shard.damaged(
-                number, offset, f"neither it nor record {error.number} is intact"
+                number,
+                offset,
+                f"it is not intact where the index has it, and record {error.number} is damaged",
             ) from error
         if framed is None:
             self._follow()

@@ -176,7 +176,7 @@ class AnnotatedImages(Struct):
             if rows.setdefault(stem, row) != row and stem.rpartition("/")[2] in annotated_stems:
                 problem = f"{stem} may be {self.names[rows[stem]]} or {self.names[row]}"
                 expected = f"expected one image for each name in {path}"
-                raise InputError(problem, expected, "rename one of them")
+                raise InputError(problem, expected, "rename one of these images")
 
 
 def need_annotations(path: Path, expected: str = "file", content: str = "annotations") -> Path:
@@ -308,12 +308,14 @@ def files_by_stem(
             if path == _AMBIGUOUS:
                 end = _known_end(paths, key)
                 pairs = _keyed_paths(folders, ending, root)
-                candidates = [path.relative_to(root) for name, path in pairs if name == end]
-                listed_paths = listed(sorted(map(str, candidates)))
-                problem = f"several annotations fit {names[row]}: {listed_paths}"
-                raise _ambiguous(problem)
+                candidates = {os.path.relpath(path, root) for name, path in pairs if name == end}
+                problem = f"several annotations fit {names[row]}: {listed(sorted(candidates))}"
+                raise _ambiguous(
+                    problem, "keep one of these files, and rename or remove the others"
+                )
             if row_of_path.setdefault(path, row) != row:
-                raise _ambiguous(f"{path} fits {names[row_of_path[path]]} and {names[row]}")
+                problem = f"{path} fits {names[row_of_path[path]]} and {names[row]}"
+                raise _ambiguous(problem, "give each of these images a file of its own")
             path_of_row[row] = path
     unused_paths = set(paths.values()) - row_of_path.keys() - {_AMBIGUOUS}
     return path_of_row, sorted(os.path.relpath(path, root) for path in unused_paths)
@@ -323,9 +325,9 @@ _AMBIGUOUS = Path()
 """Stands for several files of one name."""
 
 
-def _ambiguous(problem: str) -> InputError:
+def _ambiguous(problem: str, hint: str) -> InputError:
     """The error for an image that several files fit, or whose file fits another one."""
-    return InputError(problem, "expected one annotation for each image", "rename one of them")
+    return InputError(problem, "expected one file of annotations for each image", hint)
 
 
 def _find_whole(paths: Mapping[str, Path], key: str) -> Path | None:

@@ -25,8 +25,9 @@ from imagenet_prep.recipes.impossible_boxes import (
     note_impossible,
     refuse_impossible,
 )
-from imagenet_prep.recipes.labels import left_out
+from imagenet_prep.recipes.label_matching import left_out
 from imagenet_prep.recipes.mask_folders import pair_masks
+from imagenet_prep.recipes.none_annotated import none_annotated, refuse_namesakes
 from imagenet_prep.recipes.object_masks import OBJECT_MASKS
 from imagenet_prep.recipes.row_marks import RowMarks
 from imagenet_prep.recipes.schema import Boxes, listed_texts
@@ -158,7 +159,7 @@ def _add_boxes(annotations: Annotations, keys: Boxes, images: AnnotatedImages) -
     box_format = load_format(keys.format)
     box_format.mark(keys, images)
     if not images.marked and images.names:
-        raise _none_annotated(keys, images)
+        raise none_annotated(keys.places, images, is_by_name=box_format.is_by_name)
     _take_marked(
         annotations,
         keys,
@@ -199,29 +200,6 @@ def _take_marked(
     annotations.notes += _note_of_labels(annotations.classes)
 
 
-def _none_annotated(keys: Boxes, images: AnnotatedImages) -> InputError:
-    """The error for annotations of other images: it shows a name of each."""
-    place = listed(keys.places)
-    missing = list(dict.fromkeys(images.missing))
-    if not missing:
-        return InputError(
-            f"{place} has no annotation of an image",
-            "expected at least one image that the annotations name",
-        )
-    none_is_there = number_of(
-        len(missing),
-        "annotated image, which is not among the images",
-        "annotated images, and none of them is among the images",
-    )
-    expected = f"expected names such as {images.names[0]}, and it has {missing[0]}"
-    hint = (
-        "get the images; or, if the names start with other folders, "
-        "run init with --strip FOLDERS/, or write "
-        "`strip: FOLDERS/` in the recipe"
-    )
-    return InputError(f"{place} has {none_is_there}", expected, hint)
-
-
 def _match_up(
     annotations: Annotations, keys: Boxes, images: AnnotatedImages, policy: str
 ) -> list[int]:
@@ -236,6 +214,8 @@ def _match_up(
     boxless = [names[row] for row, image in sorted(marked.items()) if not image.boxes]
     place = listed(keys.places)
     annotations.notes += _unmatched("boxes", "unannotated", place, bare, policy)
+    if missing and keys.missing == "error":
+        refuse_namesakes(place, missing, names)
     annotations.notes += _unmatched("boxes", "missing", place, missing, keys.missing)
     annotations.notes += _notes_of_boxes(file, boxless)
     annotations.notes += note_impossible(marked, file.policy)
@@ -351,8 +331,10 @@ def _add_masks(annotations: Annotations, keys: Mask, roots: Roots) -> None:
     annotations.unmatched_annotations = pairs.missing
     rows = sorted(pairs.paths)
     if not rows:
-        problem = f"{place}: no mask belongs to an image in {roots.base}"
-        raise InputError(problem, "expected at least one image with a mask")
+        expected = "expected at least one image with a mask"
+        if names:
+            expected = f"expected a mask with the name of an image, such as {names[0]}"
+        raise InputError(f"{place}: no mask belongs to an image", expected)
     mask_paths = [pairs.paths[row] for row in rows]
     annotations.listing = annotations.listing.picked(rows)
     threshold: list[int] = []
@@ -465,5 +447,5 @@ def _labels_of(image: Marked, labels: Mapping[str, int]) -> list[int]:
     for text in image.texts:
         if text not in labels:
             expected = f"expected one of {listed(labels, 20)}"
-            raise fault(image.place, f"the class {text!r} is not among the `names`", expected)
+            raise fault(image.place, f"the class {text!r} is not in `names`", expected)
     return [labels[text] for text in image.texts]

@@ -28,18 +28,18 @@ MOST = 1 << 53
 
 def check_size(width: float, height: float, place: str) -> Size:
     """A size in pixels; raises InputError if it can't be one."""
-    if max(abs(width), abs(height)) > MOST:
-        raise fault(
-            place, "the size of the image is no number of pixels", f"expected at most {MOST:,}"
-        )
-    if min(width, height) < 1:
+    if not 1 <= min(width, height) <= max(width, height) <= MOST:
         problem = f"the image has a size of {_side_text(width)} x {_side_text(height)}"
-        raise fault(place, problem, "expected at least 1 x 1 pixel")
+        raise fault(place, problem, f"expected sides of 1 to {MOST:,} pixels")
     return int(width), int(height)
 
 
 def _side_text(side: float) -> str:
-    """A width or a height, which may not be whole."""
+    """A width or a height, which may not be whole, or have hundreds of digits."""
+    if side > MOST:
+        return f"over {MOST:,}"
+    if side < -MOST:
+        return f"under -{MOST:,}"
     return f"{int(side)}" if side == int(side) else f"{side:g}"
 
 
@@ -54,7 +54,7 @@ def parse_number(text: str, place: str) -> float:
     problem = "the number is missing"
     if text.strip():
         problem = f"{text[:40]!r} is not a valid number"
-    raise fault(place, problem, f"expected a finite number, at most {MOST:,}")
+    raise fault(place, problem, f"expected a number from -{MOST:,} to {MOST:,}")
 
 
 def check_numbers(values: Sequence[Any]) -> list[float]:
@@ -74,7 +74,7 @@ def read_text(path: Path) -> str:
     try:
         return read_plain(path, LARGEST).decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        problem = f"the text is not UTF-8 from byte {error.start:,} on"
+        problem = f"the text is not UTF-8, at byte {error.start:,}"
         raise fault(str(path), problem, "expected UTF-8") from error
 
 
@@ -82,12 +82,12 @@ def read_xml(path: Path) -> ElementTree.Element:
     """The root of an XML file; raises InputError if it is none, or if it declares entities."""
     content, place = read_plain(path, LARGEST), str(path)
     if has_doctype(content):
-        problem = "it has <!DOCTYPE, a document type declaration"
-        raise fault(place, problem, "expected XML without one, since it can declare entities")
+        problem = "it holds <!DOCTYPE, which can declare entities"
+        raise fault(place, problem, "expected XML without it")
     try:
         return ElementTree.fromstring(content)  # noqa: S314 - nothing expands without a DOCTYPE
     except (ElementTree.ParseError, ValueError, LookupError) as error:
-        raise fault(place, f"not well-formed XML: {error}") from error
+        raise fault(place, f"the XML can't be read: {error}") from error
 
 
 def read_json(path: Path, content_type: Any, tool: str) -> Any:
@@ -106,7 +106,8 @@ def read_json(path: Path, content_type: Any, tool: str) -> Any:
 def json_fault(path: Path, error: Exception, expected: str) -> InputError:
     """The error for a JSON file of another shape."""
     problem, _, key = str(error).partition(" - at ")
-    place = f"{path}: {key.strip('`').removeprefix('$.')}" if key else str(path)
+    key_path = key.strip("`").removeprefix("$").removeprefix(".")
+    place = f"{path}: {key_path}" if key else str(path)
     if isinstance(error, RecursionError):
         problem = "the JSON is nested too deep"
     return fault(place, json_problem(problem), expected)

@@ -218,14 +218,15 @@ def _no_images(arrays: Sequence[FoundArray]) -> InputError:
     shapes = listed(map(_name_and_shape, arrays)) or "there is none"
     return InputError(
         f"{paths}: no array is one of images: {shapes}",
-        "expected three or four dimensions; or rows, in an array called x, images or data",
+        "expected images of several values, in three or more dimensions; or rows of them, in an "
+        "array called x, images or data",
     )
 
 
 def _name_and_shape(array: FoundArray) -> str:
     """An array for a message: "x_train of shape 10 x 28 x 28"."""
-    sides = " x ".join(map(str, array.stored.shape)) or "a single value"
-    return f"{array.name} of shape {sides}"
+    sides = " x ".join(map(str, array.stored.shape))
+    return f"{array.name} of shape {sides}" if sides else f"{array.name}, a single value"
 
 
 def _name_label(columns: dict[str, list[Any]]) -> str | None:

@@ -68,20 +68,25 @@ def read_box_names(path: Path) -> BoxNames:
     return BoxNames(_order(path, {str(number): name for number, name in names.items()}))
 
 
-_NUMBER = re.compile(r"0|[1-9]\d{0,4}")
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,4}")
+_LARGEST_NUMBER = 99_999
 
 
 def _order(path: Path, names: Mapping[str, Any]) -> list[str]:
     """The names in the order of their numbers; "" for a number without a name."""
     if not names:
-        raise fault(str(path), "`names` has no classes", "expected the names of the classes")
+        expected = "expected a list of names, or names by number"
+        raise fault(str(path), "`names` lists no class", expected)
     for number, name in names.items():
-        expected = "expected whole numbers from 0, each with a name"
+        expected = f"expected whole numbers from 0 to {_LARGEST_NUMBER:,}, each with a name"
         if not _NUMBER.fullmatch(number):
             problem = f"{number!r} is not the number of a class"
             raise fault(str(path), problem, expected)
         if not isinstance(name, str) or not name:
-            raise fault(str(path), f"class {number} has no name", expected)
+            problem = f"class {number} has no name"
+            if name:
+                problem = f"the name of class {number} is not a text"
+            raise fault(str(path), problem, expected)
     names_by_number = {int(number): name for number, name in names.items()}
     class_count = max(names_by_number) + 1
     return [names_by_number.get(number, "") for number in range(class_count)]
@@ -108,6 +113,6 @@ def _read_pairs(path: Path) -> list[tuple[str, str]]:
         raise fault(str(path), "it names no class", expected)
     for line, cells in rows:
         if len(cells) != 2:
-            count = number_of(len(cells), "column")
-            raise fault(f"{path}, line {line}", count, expected)
+            problem = f"the line has {number_of(len(cells), 'cell')}"
+            raise fault(f"{path}, line {line}", problem, expected)
     return [(left.strip(), right.strip()) for _, (left, right) in rows]

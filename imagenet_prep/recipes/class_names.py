@@ -174,7 +174,7 @@ def read_names(path: AnyPath, content: bytes) -> NamesOfClasses:
     try:
         text = content.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        problem = f"{path} is not UTF-8 from byte {error.start:,} on"
+        problem = f"{path} is not UTF-8, at byte {error.start:,}"
         raise InputError(problem, "expected UTF-8") from error
     _, _, suffix = path.name.rpartition(".")
     readers = {"json": _from_json, "pbtxt": _from_pbtxt, "csv": _from_csv, "tsv": _from_csv}
@@ -202,8 +202,10 @@ def _from_json(text: str) -> NamesOfClasses | None:
         value = json.loads(text)
     except RecursionError as error:
         raise _NamesFault("is JSON that is nested too deep", FORMS) from error
-    except ValueError as error:
+    except json.JSONDecodeError as error:
         raise _NamesFault(f"is not JSON: {error}", FORMS) from error
+    except ValueError as error:  # Python limits the digits of a number
+        raise _NamesFault("has a number of too many digits", FORMS) from error
     return _from_value(value)
 
 
@@ -263,7 +265,8 @@ def _keyed(pairs: Iterable[tuple[str, str]]) -> NamesOfClasses:
     for key, name in pairs:
         first_name = names.setdefault(key, name)
         if first_name != name:
-            reason = f"names the class {key} twice: {first_name} and {name}"
+            class_id = key or "without an id"
+            reason = f"names the class {class_id} twice: {first_name} and {name}"
             raise _NamesFault(reason, "expected one name for each id")
     return NamesOfClasses(names)
 
@@ -330,7 +333,9 @@ def _csv_cells(text: str) -> list[list[str]]:
     try:
         return [row for row in reader if row]
     except csv.Error as error:
-        raise _NamesFault(f"is not a CSV in line {reader.line_num}: {error}", FORMS) from error
+        raise _NamesFault(
+            f"can't be read as a CSV, line {reader.line_num}: {error}", FORMS
+        ) from error
 
 
 def _from_two_columns(rows: Sequence[Sequence[str]]) -> NamesOfClasses | None:

@@ -46,15 +46,20 @@ def class_order(names: Iterable[str]) -> list[str]:
 NUMBER = re.compile("0|[1-9][0-9]{0,17}")
 
 
-def refuse_below_first(file: RecipeFile, classes: Classes) -> None:
-    """Raise InputError for a number below that of the first class."""
+def refuse_below_first(file: RecipeFile, classes: Classes, *, is_shared: bool = False) -> None:
+    """Raise InputError for a number below that of the first class; ``is_shared``: the sets of the
+    folder have that number, not the recipe.
+    """
     first_label = classes.first_label
     lowest = min(classes.numbers, default=first_label)
     if lowest >= first_label:
         return
     problem = f"{file.path}: a class has the number {lowest}, and the first label is {first_label}"
     hint = f"correct the number; in a table, {NO_LABEL} stands for no label"
-    if lowest >= 0:
+    if is_shared:
+        problem += " of all sets in this folder"
+        hint = "correct the number, or make this set in a folder of its own"
+    elif lowest >= 0:
         hint = f"if {lowest} is a class, write first_label: {lowest}; otherwise {hint}"
     raise InputError(problem, f"expected {first_label} or more", hint)
 
@@ -172,7 +177,7 @@ def _read_classes(path: AnyPath) -> list[tuple[str, str]]:
     try:
         content = read_plain(path).decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        problem = f"{path} is not UTF-8 from byte {error.start:,} on"
+        problem = f"{path} is not UTF-8, at byte {error.start:,}"
         raise InputError(problem, "expected UTF-8") from error
     pairs: list[tuple[str, str]] = []
     for line in content.split("\n"):

@@ -114,7 +114,8 @@ def _list_by_split(
             hint = "bring it back"
             if file.recipe.input_file_pattern is not None:
                 expected = f"{expected}, or of none"
-                hint = f"{hint}, or remove the others: all are made again"
+                other = "the other one" if len(existing) == 1 else "the others"
+                hint = f"{hint}, or remove {other}: all are made again"
             problem = f"{path} {fault_of_path(path, 'file')}, and {existing[0].name} is there"
             raise InputError(f"{place}: {problem}", expected, hint)
     listings: list[Catalog] = []

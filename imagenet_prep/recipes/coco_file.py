@@ -50,6 +50,11 @@ class CocoAnnotation(Struct):
     segments_info: list[_Segment] | None = None
     file_name: str = ""
 
+    def place(self, number: int) -> str:
+        """Its place in the file, for messages; ``number`` counts from 0."""
+        place = f"annotations[{number}]"
+        return place if self.id is None else f"{place} (id {self.id})"
+
 
 class OutlinedAnnotation(CocoAnnotation):
     """An annotation with its outline, polygons or runs, as its file has it:
@@ -112,6 +117,6 @@ def read_coco(path: Path, *, with_outlines: bool = False) -> Coco:
         data = view[0 : len(view)]
         coco: Coco = msgspec.json.decode(data, type=content_type)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise json_fault(path, error, "expected a COCO file of boxes or captions") from error
+        raise json_fault(path, error, "expected a COCO file") from error
     coco.has_outlines = _OUTLINES.search(data) is not None
     return coco

@@ -12,6 +12,7 @@ from imagenet_prep.recipes.folder_words import split_name
 from imagenet_prep.recipes.labels import Labelled
 from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.recipe_lines import flow
 from imagenet_prep.recipes.schema import Labels, PlaceKeys
 from imagenet_prep.recipes.splits import place_of_split
 from imagenet_prep.text import listed
@@ -63,7 +64,7 @@ def _unknown_values(
 ) -> InputError:
     """The error for values that are no names of splits, or that `splits` does not name."""
     place = f"{labelled.table_path}: the column {keys.split} has {listed(values)}"
-    entry = f"{{value: {values[0]}}}"
+    entry = flow({"value": values[0]})
     if file.recipe.splits:
         problem = f"{place}, and `splits` of {file.path} does not name it"
         if len(values) > 1:

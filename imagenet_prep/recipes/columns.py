@@ -175,7 +175,7 @@ def _check_wish(
     possible_kinds = kinds.get(column, (wish.kind,))
     if wish.kind not in possible_kinds:
         expected = f"expected {' or '.join(possible_kinds)}"
-        raise file.fault(key, f"{column} can't be {wish.kind}", expected)
+        raise file.fault(key, f"the column {column} can't be of type {wish.kind}", expected)
 
 
 def _hint_on_column(column: str, content: Content, names: Collection[str]) -> str:
@@ -188,7 +188,7 @@ def _hint_on_column(column: str, content: Content, names: Collection[str]) -> st
         if other_content == content:
             continue
         if column in columns:
-            return f"content is {content}: {column} is a column of {other_content}"
+            return f"{column} is a column of content: {other_content}, and content is {content}"
     return ""
 
 
@@ -277,12 +277,29 @@ def extra_columns(
     for wish in record:
         if wish.column in table_columns:
             name = table_columns[wish.column]
+            earlier_values = values.get(wish.column)
             mapped = _from_table(file, wish, name, labelled, annotations.listing, values)
+            if earlier_values not in (None, values[wish.column]):
+                _refuse_two_kinds(file, mapped, features)
         else:
             mapped = _from_item(wish, kinds, labelled)
         features.append(mapped)
     features.sort(key=lambda mapped: mapped.feature.encode())
     return tuple(features), values
+
+
+def _refuse_two_kinds(file: RecipeFile, mapped: Mapped, features: Sequence[Mapped]) -> None:
+    """Raise UsageError for a column of the labels file that an earlier feature holds with other
+    values; those of one kind differ in NaN alone.
+    """
+    key = ("record", mapped.feature)
+    earlier_kinds = {other.kind for other in features if other.column == mapped.column}
+    if not earlier_kinds:
+        problem = f"{mapped.column} is the name of another column, too"
+        raise file.fault(key, problem, "expected another name in the labels file")
+    if mapped.kind not in earlier_kinds:
+        problem = f"another feature holds the column {mapped.column} with another type"
+        raise file.fault(key, problem, "expected one type for each column")
 
 
 def _from_item(wish: Wish, kinds: _Kinds, labelled: Labelled) -> Mapped:
@@ -382,9 +399,6 @@ def _from_table(
             empty_rows.append(row)
     if empty_rows and not wish.optional:
         raise _empty_cells(file, wish, name, labelled, listing, empty_rows)
-    if values.get(wish.column, by_row) != by_row:
-        problem = f"another feature holds the column {wish.column} with another type"
-        raise file.fault(("record", wish.feature), problem, "expected one type for each column")
     values[wish.column] = by_row
     is_list = any(isinstance(value, list) for value in by_row)
     is_optional = wish.optional

@@ -19,6 +19,7 @@ from imagenet_prep.recipes.file_kinds import fits, kinds_by_content
 from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.path_parts import counted
 from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.recipe_lines import flow
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.text import listed, number_of
@@ -45,7 +46,8 @@ def decide_content(file: RecipeFile, listing: Catalog) -> Content:
         if recipe.array is not None:
             problem = "`array` says that the files are arrays"
             hint = f"leave {key} out"
-        raise file.fault((key,), problem, f"{key} works with images only", hint)
+        setting = "record: inception" if key == "record" else key
+        raise file.fault((key,), problem, f"{setting} works with images only", hint)
     return "array"
 
 
@@ -139,22 +141,33 @@ def _unreadable_files(
 ) -> InputError:
     """The error for files that can't be read as this content."""
     noun = _noun_of(content)
-    count = number_of(
-        len(names), f"file can't be read as an {noun}", f"files can't be read as {noun}s"
+    problem = number_of(
+        len(names), f"file is not known as an {noun}", f"files are not known as {noun}s"
     )
+    first_file = f": {names[0]}"
+    if len(names) > 1:
+        first_file = f", {names[0]} first ({counted(names)})"
     endings = ", ".join(ENDINGS[content])
-    verb = "write" if file.recipe.content is None else "correct"
-    where = f"{verb} `content` in {file.path}"
-    if not file.path.is_file():  # init has not written its own
-        where = "write `content` in a recipe"
-    hint = f"convert or remove them, or {where}"
+    files = "it" if len(names) == 1 else "them"
+    hint = f"convert or remove {files}{_hint_on_content(file, content, names)}"
     if may_skip:
-        hint += "; on_damaged: skip, or --on-damaged skip, leaves them out"
+        hint += f"; on_damaged: skip, or --on-damaged skip, leaves {files} out"
     return InputError(
-        f"{inputs.origin}: {count}, {names[0]} first ({counted(names)})",
-        f"expected names that end in {endings}, since content is {content}",
+        f"{inputs.origin}: {problem}{first_file}",
+        f"expected {noun}s ({endings}), since content is {content}",
         hint,
     )
+
+
+def _hint_on_content(file: RecipeFile, content: Content, names: Sequence[str]) -> str:
+    """The content to write in the recipe, if files have names of another one; "" for none."""
+    for other_content in ENDINGS:
+        if other_content == content:
+            continue
+        if any(has_ending_of(other_content, name) for name in names):
+            recipe = str(file.path) if file.path.is_file() else "a recipe"  # init has none yet
+            return f", or write content: {other_content} in {recipe}"
+    return ""
 
 
 def _note_on_foreign(names: Sequence[str], noun: str) -> str:
@@ -187,7 +200,7 @@ def refuse_several_arrays(file: RecipeFile, listing: Catalog) -> None:
     if row is not None and len(names) > 1:
         what = f"{listing.names[row]} holds {len(names)} arrays: {listed(names, 5)}"
         hint = (
-            f"write array: {names[0]} in the recipe; if the file holds many examples, "
+            f"write array: {flow(names[0])} in the recipe; if the file holds many examples, "
             "save each as a file"
         )
-        raise file.fault((), what, "expected the name of one", hint)
+        raise file.fault((), what, "expected `array`, the name of one of them", hint)

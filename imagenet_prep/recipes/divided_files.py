@@ -190,7 +190,8 @@ class DividedFiles(Struct, frozen=True):
         for split, name, expected, actual in totals:
             if split and split not in images:
                 splits = ", ".join(images)
-                raise file.fault(("expected", split), "no such split", f"expected one of {splits}")
+                problem = f"there is no split {split}"
+                raise file.fault(("expected", split), problem, f"expected one of {splits}")
             if actual != expected:
                 error = _wrong_total(file, split, name, expected, actual)
                 kind = rules.kind_of_total(name, expected, actual)
@@ -289,4 +290,6 @@ def _too_many_shards(file: RecipeFile, split: str, count: int, file_count: int) 
     shards = number_of(count, "shard")
     files = number_of(file_count, "file")
     most_shards = order.most_shards(file_count)
-    return file.fault(key, f"{shards} for {files}{where}", f"expected at most {most_shards:,}")
+    return file.fault(
+        key, f"{shards} for {files}{where}", f"expected at most {most_shards:,} shards"
+    )

@@ -132,10 +132,11 @@ def _refuse_empty(file: RecipeFile, divisions: Sequence[Division]) -> None:
                 continue
             split = part.name
             place = file.place(("splits", split))
-            problem = f"{place}: no file is in split {split}"
+            problem = f"{place}: split {split} is empty"
             if part.lead and division.parts:
                 problem = f"{place}: no file of split {split} is in {part.lead}"
-            raise InputError(problem, "expected at least one", _hint_on_empty(file, split))
+            expected = "expected at least one image or array"
+            raise InputError(problem, expected, _hint_on_empty(file, split))
 
 
 def _hint_on_empty(file: RecipeFile, split: str) -> str:
@@ -152,7 +153,7 @@ def _hint_on_empty(file: RecipeFile, split: str) -> str:
         return f"correct what `splits` says of {split}, or take that split out"
     if file.recipe.boxes is not None and file.recipe.boxes.format and file.recipe.boxes.splits:
         return f"correct what `boxes` says of {split}, or take that split out"
-    return f"add files to {split}, or take that split out of the source"
+    return f"add images to {split}, or take that split out of the source"
 
 
 def _placed(
@@ -189,8 +190,8 @@ def _rows_in_manifest(
     for name, line, row in zip(manifest.names, manifest.lines, rows, strict=True):
         if row < 0:
             raise InputError(
-                f"{path}, line {line}: {name} is not among the files of the source",
-                "expected every file in the manifest to exist",
+                f"{path}, line {line}: {name} leads to no file of the source, or to several",
+                "expected the path of one file in each line",
                 "remove the line, or check the source in the recipe",
             )
     return rows
@@ -229,7 +230,7 @@ def _refuse_overlap(
         raise InputError(
             f"{listing.names[row]} is in several folders of split {parts[0].name}: {listed(leads)}",
             "expected every file in one of them",
-            "take the folder within the other one out of `splits`",
+            "take a folder that is in another one, or named twice, out of `splits`",
         )
 
 

@@ -65,7 +65,7 @@ def read_synsets(path: Path) -> tuple[dict[int, str], dict[int, str]]:
             raise InputError(
                 f"{path}, line {number}: {problem}",
                 "expected each class once, such as n02119789 1 kit_fox",
-                "get an intact copy of it",
+                "correct the line, or get the published file",
             )
         known_wnids.add(match[1])
         label = int(match[2])

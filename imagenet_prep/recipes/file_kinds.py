@@ -14,11 +14,12 @@ from imagenet_prep.recipes.columns import ENDINGS, Content, is_other_image
 from imagenet_prep.recipes.source_kinds import source_kinds
 from imagenet_prep.sources.names import below
 
-_FORMATS_OF_CONTENT: dict[Content, Collection[str]] = {
+FORMATS_OF_CONTENT: dict[Content, Collection[str]] = {
     "image": FORMATS,
     "pixels": ("JPEG", "PNG", "TIFF"),
     "array": ("NumPy",),
 }
+"""The formats that a content is read from."""
 
 
 def kinds_by_content(folder: Path, names: Iterable[str]) -> dict[str, str]:
@@ -38,7 +39,7 @@ def kinds_by_content(folder: Path, names: Iterable[str]) -> dict[str, str]:
 
 def fits(content: Content | None, kind: str) -> bool:
     """Whether a file of this kind can be read as others of a content are."""
-    return content is not None and kind in _FORMATS_OF_CONTENT[content]
+    return content is not None and kind in FORMATS_OF_CONTENT[content]
 
 
 def _kind_of(path: Path) -> str:

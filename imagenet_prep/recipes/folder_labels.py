@@ -204,8 +204,8 @@ def folder_faults(
 ) -> Iterator[InputError]:
     """Two folders of one class (``hint`` takes their paths), and files in no class folder."""
     if files.same:
-        problem = f"{folder}: {' and '.join(files.same)} end in the same folder"
-        yield InputError(problem, "expected one folder of each name", hint)
+        problem = f"{folder}: {' and '.join(files.same)} have one name as classes"
+        yield InputError(problem, "expected one folder for each class", hint)
     if files.loose:
         name, lead = files.loose[0]
         problem = f"{name} is in no class folder"

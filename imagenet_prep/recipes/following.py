@@ -24,9 +24,9 @@ from imagenet_prep.tfrecord.inception import EDGES
 
 Buffer = bytes | memoryview
 
-_CORRECT_SIZE = "correct the size in the annotation file, or use the image that was annotated"
+_CORRECT_SIZE = "correct the annotated size, or use the image that was annotated"
 _CORRECT_MASK = "correct the mask or its size, or use the image that was annotated"
-_OTHER_MASK = "get a sound mask of this image, or use the image that the mask was made for"
+_OTHER_MASK = "replace the mask, or use the image that it was made for"
 
 
 class ImageForm(NamedTuple):

@@ -297,8 +297,8 @@ def _files(names: Sequence[str], change: str, change_of_several: str) -> str:
 
 def _changed(growth: str, change: str, hint: str = _HINT) -> InputError:
     return InputError(
-        f"{growth} can't grow: {change}",
-        "expected the files of earlier runs unchanged: only new ones are added",
+        f"{growth} differs from earlier runs: {change}",
+        "expected the files and labels of earlier runs unchanged: only new files are added",
         hint,
     )
 

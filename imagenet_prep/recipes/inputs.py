@@ -11,8 +11,19 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.recipes.row_marks import RowMarks
 from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.folders import EMPTY
 from imagenet_prep.sources.remarks import Remarks
 from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.text import listed
+
+
+def skipped_in_words(remarks: Remarks) -> list[str]:
+    """The skipped files of a listing, a text for each reason; empty folders are not among them."""
+    skipped: list[str] = []
+    for reason, names in remarks.passed.items():
+        if reason != EMPTY:
+            skipped.append(f"skipped: {listed(names)} ({reason})")
+    return skipped
 
 
 class ManifestFile(Struct, frozen=True):

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.folder_words import split_name
 from imagenet_prep.recipes.labels_file import LABELS, LabelTable
+from imagenet_prep.recipes.recipe_lines import flow
 from imagenet_prep.recipes.row_marks import RowMarks, join_marks
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Names
@@ -171,7 +172,7 @@ def _shared_label(parts: Sequence[Samples]) -> tuple[str | None, InputError | No
         path = part.listing.containers[0].path
         if label:
             statements.append(f"{path} has labels in {label}")
-            options.append(f"source: {{..., label: {label}}}")
+            options.append(f"source: {{..., label: {flow(label)}}}")
         else:
             statements.append(f"{path} has no column called label, class or the like")
     options.append("source: {..., label: false}")

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.folder_words import split_name
-from imagenet_prep.recipes.labels_file import LabelTable
+from imagenet_prep.recipes.labels_file import LabelTable, Unit
 from imagenet_prep.recipes.path_matching import match, without_ending
 from imagenet_prep.storage.location import AnyPath
 
@@ -26,19 +26,23 @@ def join_tables(tables: Sequence[tuple[str, LabelTable, AnyPath]]) -> LabelTable
     _, first_table, _ = tables[0]
     paths_without_labels = [path for _, table, path in tables if table.labels is None]
     if 0 < len(paths_without_labels) < len(tables):
-        problem = f"{paths_without_labels[0]} has no column of labels, and another file has one"
+        path_with_labels = next(path for _, table, path in tables if table.labels is not None)
+        problem = f"{paths_without_labels[0]} has no column of labels, and {path_with_labels} has"
         raise InputError(problem, "expected labels in every file, or in none")
+    if len({table.is_text for _, table, _ in tables}) > 1:
+        tables = [(split, _with_texts(table), path) for split, table, path in tables]
+        _, first_table, _ = tables[0]
     names = dict.fromkeys(name for _, table, _ in tables for name in table.columns)
     columns: dict[str, list[Any]] = {name: [] for name in names}
     paths: list[str] = []
     lines: list[int] = []
     labels: list[Any] = []
     splits: list[str | None] = []
-    sections: list[tuple[int, AnyPath]] = []
+    sections: list[tuple[int, AnyPath, Unit]] = []
     start = 0
     for split, table, path in tables:
         count = len(table.paths)
-        sections.append((start, path))
+        sections.append((start, path, table.unit))
         paths += table.paths
         lines += [start + line for line in table.lines]
         labels += table.labels or ()
@@ -57,6 +61,28 @@ def join_tables(tables: Sequence[tuple[str, LabelTable, AnyPath]]) -> LabelTable
     )
 
 
+def _with_texts(table: LabelTable) -> LabelTable:
+    """A table whose numbers are texts, as those of a CSV are."""
+    if table.is_text:
+        return table
+    labels: list[Any] | None = None
+    if table.labels is not None:
+        labels = [_as_text(label) for label in table.labels]
+    columns: dict[str, list[Any]] = {}
+    for name, column in table.columns.items():
+        columns[name] = [_as_text(value) for value in column]
+    return replace(table, labels=labels, columns=columns, is_text=True)
+
+
+def _as_text(value: Any) -> Any:
+    """A number, or the numbers of a list, as texts; other values as they are."""
+    if isinstance(value, list):
+        return [_as_text(single) for single in value]
+    if isinstance(value, bool):
+        return str(int(value))
+    return str(value) if isinstance(value, (int, float)) else value
+
+
 def match_table(
     table: LabelTable, names: Sequence[str], base: AnyPath, path: AnyPath, strip: str | None = None
 ) -> list[int]:
@@ -65,11 +91,11 @@ def match_table(
     """
     if not table.sections:
         return match(table.paths, names, base, path, strip)
-    starts = np.array([start for start, _ in table.sections])
+    starts = np.array([start for start, _, _ in table.sections])
     lines = np.asarray(table.lines)
     section_numbers = np.searchsorted(starts, lines, side="left") - 1
     hits: list[int] = []
-    for number, (_, section) in enumerate(table.sections):
+    for number, (_, section, _) in enumerate(table.sections):
         rows = np.flatnonzero(section_numbers == number).tolist()
         section_paths = [table.paths[row] for row in rows]
         hits += match(section_paths, names, base, section, strip)

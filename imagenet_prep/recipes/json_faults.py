@@ -22,7 +22,9 @@ def json_reason(error: Exception) -> str:
         return f"not JSON: {error.msg}, at character {column}"
     if isinstance(error, RecursionError):
         return "its JSON is nested too deep"
-    return f"not JSON: {error}"
+    if isinstance(error, UnicodeError):
+        return f"not JSON: {error}"
+    return "a number has too many digits"  # Python 3.11 and later read at most 4,300
 
 
 def line_of_half_pair(text: str) -> int:

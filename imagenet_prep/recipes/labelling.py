@@ -137,7 +137,8 @@ def _refuse_several_labels(
     if table is None or not needs_one_label or not table.is_several:
         return
     key = "record" if is_inception else "stratified"
-    raise file.fault((key,), "files have several labels", "expected one label each, or no such key")
+    expected = f"expected one label for each file, or no `{key}` in the recipe"
+    raise file.fault((key,), "files have several labels", expected)
 
 
 def _refuse_keys_of_labels(file: RecipeFile, *, is_inception: bool) -> None:
@@ -146,7 +147,7 @@ def _refuse_keys_of_labels(file: RecipeFile, *, is_inception: bool) -> None:
     if is_inception:
         keys.insert(0, "record")
     if keys:
-        expected = "expected class folders, a file that `labels` names, or a column of rows"
+        expected = "expected class folders, a labels file, or a column of labels"
         raise file.fault((keys[0],), "there are no labels", expected)
 
 
@@ -204,7 +205,7 @@ def _without_left_out(division: Division, labelled: Labelled) -> Division:
     labelled_division = _labelled_rows(division, labelled)
     if not len(labelled_division.rows):
         problem = f"no file of split {division.name} has a label"
-        raise InputError(problem, f"expected some in {_table_paths(labelled)}")
+        raise InputError(problem, f"expected at least one in {_table_paths(labelled)}")
     return labelled_division
 
 

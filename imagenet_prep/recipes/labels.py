@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -12,7 +13,8 @@ from msgspec import Struct, field
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.classes import NUMBER, Classes, numbered, refuse_below_first
 from imagenet_prep.recipes.inputs import Inputs
-from imagenet_prep.recipes.joined_tables import join_tables, match_table, spread
+from imagenet_prep.recipes.joined_tables import join_tables, spread
+from imagenet_prep.recipes.label_matching import label_policies, match_files
 from imagenet_prep.recipes.labels_file import NO_LABEL, LabelTable, parse_labels
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.recipe_paths import need_path
@@ -89,7 +91,7 @@ def _parse(keys: Labels, name: str, path: AnyPath) -> LabelTable:
         place = f"{path}, {fault.unit} {fault.line}"
         raise _at(place, fault) from fault
     if not table.paths:
-        raise InputError(f"{path} labels no file", "expected a path and a label for each file")
+        raise InputError(f"{path} names no file", "expected the path of each file")
     return table
 
 
@@ -127,7 +129,7 @@ def label_by_table(
     """
     written_table, path = source
     table = spread(written_table, listing.names)
-    rows, notes = _match_files(file, inputs, listing, table, path)
+    rows, notes = match_files(file, inputs, listing, table, path)
     classes = Classes()
     row_labels = [0] * len(table.paths)
     several_by_row: list[list[int]] = []
@@ -137,7 +139,7 @@ def label_by_table(
         except LabelsFault as fault:
             raise at_line(path, fault, table) from fault
         classes, row_labels, several_by_row = numbered_labels
-    keeps_unlabelled = _policies(file).unlabelled == "keep"
+    keeps_unlabelled = label_policies(file).unlabelled == "keep"
     label_without_line = 0 if keeps_unlabelled else -1
     labels_of_lines = np.array([*row_labels, label_without_line], np.int32)
     labels = labels_of_lines[rows]  # row -1 is the last
@@ -165,7 +167,7 @@ def _treat_unlabelled(
         InputError: the recipe wants an error.
     """
     table, path = source
-    policy = _policies(file).unlabelled
+    policy = label_policies(file).unlabelled
     unlabelled = np.flatnonzero(labels == 0).tolist()
     if not unlabelled:
         return 0
@@ -187,66 +189,6 @@ def _treat_unlabelled(
     return count
 
 
-def left_out(text: str, names: Sequence[str], policy: str, expected: str, hint: str) -> list[str]:
-    """The note on files, lines or annotations that have no counterpart, if there are any.
-
-    Raises:
-        InputError: the ``policy`` is "error".
-    """
-    if not names:
-        return []
-    listed_names = listed(names)
-    if policy == "error":
-        raise InputError(f"{text}: {listed_names}", expected, hint)
-    outcomes = {"skip": "; left out", "empty": "; kept without boxes"}
-    outcome = outcomes.get(policy, "")
-    return [f"{text}: {listed_names}{outcome}"]
-
-
-def _match_files(
-    file: RecipeFile, inputs: Inputs, listing: Catalog, table: LabelTable, path: AnyPath
-) -> tuple[Column, list[str]]:
-    """The table's row of each file (-1: none); what is not matched is an
-    error unless the recipe says otherwise.
-    """
-    keys = _policies(file)
-    notes: list[str] = []
-    places = listed(map(str, table.paths_of_files(path)))
-    files_of_lines = match_table(table, listing.names, inputs.base, path, file.recipe.strip)
-    file_of_line = np.array(files_of_lines)
-    matched_lines = np.flatnonzero(file_of_line >= 0)
-    rows = np.full(len(listing), -1, np.int64)
-    rows[file_of_line[matched_lines]] = matched_lines
-    if keys.unlabelled != "keep":
-        unmatched_files = np.flatnonzero(rows < 0).tolist()
-        unlabelled = [listing.names[row] for row in unmatched_files]
-        files_have = number_of(len(unlabelled), "file has", "files have")
-        notes += left_out(
-            f"{files_have} no label in {places}",
-            unlabelled,
-            keys.unlabelled or "error",
-            "expected a label for every file",
-            "add them, or leave such files out with labels: {file: ..., unlabelled: skip}",
-        )
-    all_lines = np.arange(len(file_of_line))
-    unmatched_lines = np.setdiff1d(all_lines, rows).tolist()
-    missing_files: list[str] = []
-    for number in unmatched_lines:
-        place = table.place("", table.lines[number])
-        place = place.lstrip(", ")
-        missing_files.append(f"{table.paths[number]} ({place})")
-    files_are = number_of(len(missing_files), "file that is", "files that are")
-    verb = "label" if table.sections else "labels"
-    notes += left_out(
-        f"{places} {verb} {files_are} not there",
-        missing_files,
-        keys.missing,
-        f"expected them among the files in {inputs.origin}",
-        "take them out, or skip such lines with labels: {file: ..., missing: ignore}",
-    )
-    return rows, notes
-
-
 def _number_labels(
     file: RecipeFile, table: LabelTable, path: AnyPath, declared: Classes | None, first_label: int
 ) -> tuple[Classes, list[int], list[list[int]]]:
@@ -257,12 +199,14 @@ def _number_labels(
     """
     assert table.labels is not None
     kind, values = typed(table.labels, table.lines, table.is_text)
+    if kind == "float":
+        _refuse_floats(file, values, table)
+        values = [_as_whole(value) for value in values]
+        kind = "int64"
     are_numbers = kind == "int64"
     if are_numbers:
         _refuse_two_signs(file, values, table)
         values = [_without_no_label(value) for value in values]
-    if kind == "float":
-        _refuse_floats(file, values, table)
     single_values = flat_labels(values) if table.is_several else values
     class_values = set(single_values)
     class_values.discard(None)
@@ -291,9 +235,20 @@ def _refuse_floats(file: RecipeFile, values: Sequence[Any], table: LabelTable) -
         option = "source: {..., label: false}"
     for value, line in zip(values, table.lines, strict=True):
         for label in _labels_in(value):
-            if label is not None and not float(label).is_integer():
+            if label is None:
+                continue
+            if abs(label) >= 1 << 63 and math.isfinite(label):
+                raise LabelsFault(line, f"the label {label} does not fit in 64 bits")
+            if not float(label).is_integer():
                 reason = f"the label {label} is not a whole number, so it is no class"
                 raise LabelsFault(line, f"{reason}: to keep it as a column, write {option}")
+
+
+def _as_whole(value: Any) -> Any:
+    """A label, or a list of labels, that is written as a float: as whole numbers."""
+    if isinstance(value, list):
+        return [int(label) for label in value]
+    return None if value is None else int(value)
 
 
 def _by_text(class_values: Collection[str], first_label: int) -> Classes:
@@ -319,12 +274,14 @@ def _refuse_unknown(
             if not are_numbers:
                 raise LabelsFault(line, f"{label!r} is not among the classes of the recipe")
             if all(map(NUMBER.fullmatch, classes.names)):
-                raise LabelsFault(line, f"label {label}, expected one of {listed(classes.names)}")
+                names = listed(classes.names)
+                raise LabelsFault(line, f"the label is {label}, expected one of {names}")
             last_label = first_label + len(classes.names) - 1
-            hint = "set first_label if they start elsewhere"
-            raise LabelsFault(
-                line, f"label {label}, expected {first_label} to {last_label}: {hint}"
-            )
+            expected = f"{first_label} to {last_label}"
+            if first_label == last_label:
+                expected = str(first_label)
+            hint = "if the first class has another number, write first_label in the recipe"
+            raise LabelsFault(line, f"the label is {label}, expected {expected}; {hint}")
 
 
 def _several_labels(
@@ -350,17 +307,9 @@ def _labels_in(value: Any) -> Sequence[Any]:
     return (value,)
 
 
-def _policies(file: RecipeFile) -> Labels:
-    """The recipe's policies for files and lines that have no counterpart."""
-    keys = file.recipe.labels
-    if isinstance(keys, Labels):
-        return keys
-    return Labels(file="-")
-
-
 def may_lack_labels(file: RecipeFile, table: LabelTable) -> bool:
     """Whether records of a table may be without a label."""
-    policy = _policies(file).unlabelled
+    policy = label_policies(file).unlabelled
     if policy is not None:
         return policy == "keep"
     no_labels = (None, NO_LABEL, str(NO_LABEL))
@@ -388,7 +337,7 @@ def _places_of_given(classes: Classes, first_label: int, *, are_numbers: bool) -
 def _refuse_two_signs(file: RecipeFile, values: Sequence[Any], table: LabelTable) -> None:
     """Raise LabelsFault if the labels are -1 and 1 alone: then -1 may be a class."""
     single_values = {value for value in values if not isinstance(value, list)}
-    has_policy = _policies(file).unlabelled is not None
+    has_policy = label_policies(file).unlabelled is not None
     if single_values == {NO_LABEL, 1} and not has_policy:
         row = values.index(NO_LABEL)
         line = table.lines[row]

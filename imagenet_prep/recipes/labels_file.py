@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import ast
-import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from imagenet_prep.recipes.label_cells import as_classes, parts_of_cell, shown_value
 from imagenet_prep.recipes.one_hot_labels import hot_labels, one_hot_columns
 from imagenet_prep.recipes.table_rows import (
     FILE_ENDING,
@@ -20,6 +20,7 @@ from imagenet_prep.recipes.table_rows import (
     read_rows,
 )
 from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.text import listed
 
 PATHS = ("path", "filename", "file", "image")
 """Names under which a column of paths is recognised, where none is named;
@@ -32,6 +33,8 @@ LABELS = ("label", "class")
 LINES = "lines"
 """A file has several labels: a line for each."""
 
+Unit = Literal["line", "entry"]
+"""The numbers of rows count the lines of a file, or the entries of a JSON document."""
 
 NO_LABEL = -1
 """A number in place of a label that is no class, as in Hugging Face's data sets."""
@@ -47,8 +50,8 @@ class LabelTable(Struct, frozen=True):
     ``typed``. ``words`` are those of labels that are numbers, where the file has them,
     ``class_names`` the names of these classes, if they are others. ``of_samples``: the images are
     in the same files. ``splits``: the value of the column that says which split a row is of.
-    ``sections``: where the lines of each of several files start, and the file. ``unit``: that of
-    the numbers in ``lines``.
+    ``sections``: where the lines of each of several files start, the file, and the unit of its
+    lines. ``unit``: that of the numbers in ``lines`` of a single file.
     """
 
     paths: list[str]
@@ -60,8 +63,8 @@ class LabelTable(Struct, frozen=True):
     of_samples: bool = False
     class_names: Mapping[int, str] = {}
     splits: list[str | None] | None = None
-    sections: Sequence[tuple[int, AnyPath]] = ()
-    unit: Literal["line", "entry"] = "line"
+    sections: Sequence[tuple[int, AnyPath, Unit]] = ()
+    unit: Unit = "line"
 
     @property
     def is_several(self) -> bool:
@@ -90,18 +93,20 @@ class LabelTable(Struct, frozen=True):
         if self.of_samples:
             return f"sample {self.paths[line - 1]}"
         number = line
-        for start, section in self.sections:
+        unit = self.unit
+        for start, section, section_unit in self.sections:
             if line > start:
                 path = section
                 number = line - start
-        return f"{path}, {self.unit} {number}"
+                unit = section_unit
+        return f"{path}, {unit} {number}"
 
     def paths_of_files(self, path: AnyPath) -> list[AnyPath]:
         """The files of a table that was read from ``path``, or from several files."""
-        return list(dict.fromkeys(section for _, section in self.sections)) or [path]
+        return list(dict.fromkeys(section for _, section, _ in self.sections)) or [path]
 
 
-def _unit_of(form: Form) -> Literal["line", "entry"]:
+def _unit_of(form: Form) -> Unit:
     """The unit of the numbers of a table: lines of a file, or entries of a JSON document."""
     return "entry" if form == "json" else "line"
 
@@ -184,11 +189,13 @@ def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
             label = "2"
     is_text = form not in ("jsonl", "json")
     path = _column([*columns], path, PATHS, "paths", may_lack_header=is_text)
+    hot_names = one_hot if isinstance(one_hot, (list, tuple)) else ()
+    _refuse_two_purposes(path, split, [*hot_names, *([label] if isinstance(label, str) else [])])
     splits: list[str | None] | None = None
     if split is not None:
         splits = _take_splits(columns, split)
     if one_hot:
-        hot_names = one_hot_columns(columns) if one_hot is True else one_hot
+        hot_names = hot_names or one_hot_columns(columns)
         hot_columns = _take_columns(columns, hot_names)
         columns[_HOT] = hot_labels(hot_columns, lines)
         label = _HOT
@@ -210,11 +217,25 @@ def _has_repeats(table: LabelTable) -> bool:
     return len(distinct_paths) < len(table.paths)
 
 
+def _refuse_two_purposes(path: str, split: str | None, labels: Sequence[str]) -> None:
+    """Raise LabelsFault for a column of splits that is another one, too, or of labels that is named
+    twice.
+    """
+    purposes = {path: "the paths"} | dict.fromkeys(labels, "the labels")
+    if split in purposes:
+        reason = f"the column {split!r} can't hold the splits and {purposes[split]}"
+        raise _HeaderFault(1, f"{reason}: expected a column for each")
+    for name, count in Counter(labels).items():
+        if count > 1:
+            raise _HeaderFault(1, f"the recipe names the column {name!r} {count:,} times")
+
+
 def _take_columns(columns: dict[str, list[Any]], names: Sequence[str]) -> dict[str, list[Any]]:
     """The columns of labels with these names, which are no other columns then."""
     taken_columns: dict[str, list[Any]] = {}
+    header = [*columns]
     for name in names:
-        column_name = _column([*columns], name, (), "labels")
+        column_name = _column(header, name, (), "labels")
         taken_columns[name] = columns.pop(column_name)
     return taken_columns
 
@@ -251,8 +272,8 @@ def _build_table(
     """The table whose ``columns`` lose those of paths and labels: ``path``, and the one that
     ``label`` chooses as in ``parse_labels``.
     """
-    path_column = _column([*columns], path, (), "paths")
-    label_column = _find_label_column([*columns], label)
+    path_column = _column([*columns], path, (), "paths", may_lack_header=is_text)
+    label_column = _find_label_column([*columns], label, may_lack_header=is_text)
     paths = columns.pop(path_column)
     for cell, line in zip(paths, lines, strict=True):
         if not isinstance(cell, str) or not cell:
@@ -262,45 +283,21 @@ def _build_table(
         labels = paths
     elif label_column is not None:
         written_labels = columns.pop(label_column)
-        labels = _as_classes(written_labels)
+        labels = as_classes(written_labels)
     return LabelTable(paths, lines, labels, columns, is_text)
 
 
-def _find_label_column(names: Sequence[str], label: str | bool | None) -> str | None:
+def _find_label_column(
+    names: Sequence[str], label: str | bool | None, *, may_lack_header: bool
+) -> str | None:
     """The column of labels: the one that ``label`` names, or with None one of ``LABELS``;
     None if there is none.
     """
     if isinstance(label, str):
-        return _column(names, label, (), "labels")
+        return _column(names, label, (), "labels", may_lack_header=may_lack_header)
     if label is None:
         return next((name for name in LABELS if name in names), None)
     return None
-
-
-_WHOLE = re.compile(r"(-?\d+)\.0+")
-_LIST = re.compile(r"\[.*\]", re.DOTALL)
-
-
-def _as_classes(labels: list[Any]) -> list[Any]:
-    """Labels as classes are: 2.000 is 2, and "['a', 'b']",
-    as pandas writes a list, is that list.
-    """
-    texts = {label for label in labels if isinstance(label, str)}
-    if not texts:
-        return labels
-    if all(map(_WHOLE.fullmatch, texts)):
-        return [None if label is None else _WHOLE.sub(r"\1", label) for label in labels]
-    if not all(map(_LIST.fullmatch, texts)):
-        return labels
-    lists: dict[str, list[str] | None] = {}
-    for text in texts:
-        try:
-            written_list = ast.literal_eval(text)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            return labels
-        texts_in_list = list(map(str, written_list))
-        lists[text] = texts_in_list or None
-    return [None if label is None else lists[label] for label in labels]
 
 
 _HOT = "labels of columns"  # a name that is used for no longer than it takes to read a table
@@ -313,18 +310,8 @@ def _with_several(table: LabelTable, several: str) -> LabelTable:
     assert table.labels is not None
     if several == LINES:
         return _one_row_a_path(table)
-    labels = [_parts_of_cell(label, several) for label in table.labels]
+    labels = [parts_of_cell(label, several) for label in table.labels]
     return replace(table, labels=labels)
-
-
-def _parts_of_cell(label: Any, separator: str) -> list[str] | None:
-    """The labels in one cell; None for none."""
-    if label is None:
-        return None
-    parts = str(label).split(separator)
-    stripped_parts = map(str.strip, parts)
-    labels = [*filter(None, stripped_parts)]
-    return labels or None
 
 
 def _one_row_a_path(table: LabelTable) -> LabelTable:
@@ -362,10 +349,12 @@ def _refuse_unequal(
         if column[row] == first_value:
             continue
         first_line = table.lines[first_row]
-        reason = f"{name} is {column[row]}, and {first_value} in {table.unit} {first_line}"
-        raise LabelsFault(
-            table.lines[row], f"{reason}: expected the same value in all lines of a file"
+        first_place = f"{table.unit} {first_line}"
+        reason = (
+            f"{name} is {shown_value(column[row])}, and {shown_value(first_value)} in {first_place}"
         )
+        path = table.paths[row]
+        raise LabelsFault(table.lines[row], f"{reason}: expected one value for {path}")
 
 
 def _column(
@@ -390,9 +379,9 @@ def _column(
             expected = f"one of {usual_names}"
         if not name and may_lack_header:
             hint = f"; {_WITHOUT_HEADER}"
-        columns = ", ".join(header) or "nothing"
+        columns = listed(header, 20) or "nothing"
         raise _HeaderFault(1, f"no column of {content}: expected {expected}, got {columns}{hint}")
-    if FILE_ENDING.search(column):
+    if may_lack_header and FILE_ENDING.search(column):
         raise _HeaderFault(
             1,
             f"the column {column} has the name of a file: if the file has no header, "

@@ -136,8 +136,11 @@ def _annotated(
     skipped_count = len(listing) - len(annotations.listing)
     if inputs.divided and skipped_count:
         images_have = number_of(skipped_count, "image has", "images have")
-        problem = f"{images_have} no annotation, and would be skipped"
-        raise file.fault((key,), problem, "expected manifests of annotated images alone")
+        lacks = "no mask" if key == "mask" else "no annotation"
+        if file.recipe.boxes and file.recipe.mask:
+            lacks = "no annotation or no mask"
+        problem = f"{images_have} {lacks}, and would be skipped"
+        raise file.fault((key,), problem, "expected manifests without such images")
     return annotations
 
 

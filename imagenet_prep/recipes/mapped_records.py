@@ -91,7 +91,9 @@ class MappedRecorder(Recorder, frozen=True):
             if value is not None:
                 _append(entries, mapped, value)
             elif not mapped.optional:
-                raise ImageError(f"it has no {mapped.column}")
+                entry = f"{mapped.feature}: {{from: {mapped.column}, optional: true}}"
+                remedy = f"write in the recipe's `record`: {entry}"
+                raise ImageError(f"it has no value for {mapped.column}", remedy)
         total = sum(map(len, entries))
         head = b"\x0a" + varint(total)  # of Example.features, the only field of an Example
         return Recorded(_joined([head, *entries]), repair, warning)
@@ -233,13 +235,16 @@ def _append_values(entries: list[Buffer], mapped: Mapped, array: np.ndarray[Any,
         return
     if array.dtype.kind == "f":
         raise arrays.ArrayError(
-            f"it holds {array.dtype}, and the recipe says type: int64 for {mapped.feature}: "
-            "write type: float there"
+            f"its values are {array.dtype}, and the recipe says type: int64 for {mapped.feature}",
+            "write type: float there",
         )
     if array.dtype.name == "uint64" and array.size:
         largest = int(array.max())
         if largest >> 63:
-            raise arrays.ArrayError(f"it holds {largest}: expected at most 2**63 - 1")
+            raise arrays.ArrayError(
+                f"it holds {largest}: expected at most 2**63 - 1",
+                f"write type: float for {mapped.feature} in the recipe, or `raw` for `values`",
+            )
     numbers = map(int, array.reshape(-1).tolist())
     entry = encode_entry(mapped.feature, Int64List(tuple(numbers)))
     entries.append(entry)

@@ -24,6 +24,8 @@ LOSSLESS = tuple(ending for kind in mask_pixels.LOSSLESS for ending in ENDINGS[k
 
 LOSSY = ENDINGS["JPEG"]
 
+_ONE_MASK = "keep the right one there, and rename the others or move them away"
+
 THRESHOLD = 128
 """The brightness that splits the two values of a mask in JPEG, where nobody says another."""
 
@@ -79,7 +81,7 @@ def pair_masks(keys: Mask, names: Sequence[str], base: Path, root: Path) -> Mask
         if mask == _AMBIGUOUS:
             masks = _masks_of(_usable(keys, mask_names), image_key, keys.suffix)
             problem = f"several masks fit {names[row]}: {listed(masks)}"
-            raise InputError(problem, "expected one mask for each image", "rename one of them")
+            raise InputError(problem, "expected one mask for each image", _ONE_MASK)
         if owners.setdefault(mask, row) != row:
             problem = f"the mask {mask} fits {names[owners[mask]]} and {names[row]}"
             expected = "expected one image for each mask"
@@ -143,10 +145,10 @@ def _usable(keys: Mask, names: dict[str, str]) -> dict[str, str]:
 def lossy_fault(paths: Sequence[str], hint: str = "") -> InputError:
     """The error for masks in JPEG."""
     by_recipe = (
-        f"write in the recipe's `mask`: threshold: {THRESHOLD} (from it on a pixel is 255, "
-        "below it 0)"
+        f"write in the recipe's `mask`: threshold: {THRESHOLD} (pixels from {THRESHOLD} on "
+        "become 255, the others 0)"
     )
-    masks = number_of(len(paths), "mask is a JPEG", "masks are JPEGs")
+    masks = number_of(len(paths), "mask is a JPEG by its name", "masks are JPEGs by their names")
     problem = f"{masks}, and JPEG doesn't keep the values of pixels: {listed(paths)}"
     return InputError(problem, f"expected {', '.join(mask_pixels.LOSSLESS)}", hint or by_recipe)
 

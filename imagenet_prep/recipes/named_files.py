@@ -10,7 +10,7 @@ import numpy as np
 
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.model import Engine
-from imagenet_prep.recipes.inputs import Inputs
+from imagenet_prep.recipes.inputs import Inputs, skipped_in_words
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile, shortened
 from imagenet_prep.recipes.recipe_paths import need_path
 from imagenet_prep.sources.catalog import Catalog
@@ -69,7 +69,10 @@ def _match(
     listing, remarks = list_matching(base, pattern, engine)
     if not len(listing):
         problem = f"{file.place(key)}: no file matches {base / pattern}"
-        raise InputError(problem, "expected at least one")
+        skipped = skipped_in_words(remarks)
+        if skipped:
+            problem = f"{problem} except skipped ones"
+        raise InputError(problem, "; ".join(["expected at least one", *skipped]))
     return listing, remarks
 
 

@@ -14,6 +14,7 @@ from imagenet_prep.images import mask_pixels
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.sources.names import below
 from imagenet_prep.storage.files import read_plain
+from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,7 +72,7 @@ def check_outline(outline: Outline, size: tuple[int, int]) -> None:
     """
     if isinstance(outline, list):
         if not outline:
-            raise ImageError("no polygon")
+            raise ImageError("its outline has no polygon")
         for polygon in outline:
             mask_pixels.check_polygon(polygon, size)
     elif not outline.file:
@@ -130,8 +131,10 @@ class MaskFiles:
         """
         data = read_plain(below(self._root, name))
         if len(data) != length:
+            size = number_of(len(data), "byte")
             raise ImageError(
-                f"its mask {name} has {len(data):,} bytes, and had {length:,} when it was listed"
+                f"its mask {name} has {size}, and had {length:,} when it was listed",
+                "restore the mask as it was",
             )
         return data
 

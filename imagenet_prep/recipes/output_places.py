@@ -10,6 +10,7 @@ from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.recipe_lines import flow
 from imagenet_prep.sources.names import below
+from imagenet_prep.sources.other_files import absence_in_words
 from imagenet_prep.storage.files import kind_of
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none
@@ -71,7 +72,7 @@ def place_manifest(
     if relative is None:
         place = file.place(("manifest_file",))
         raise InputError(
-            f"{place}: {path} is not there, and would be made outside the data",
+            f"{place}: {path} {absence_in_words(path)}, and would be made outside the data",
             f"expected a path below {root}",
             "name one that is there, or one below that folder",
         )

@@ -109,22 +109,25 @@ class Function(Struct, frozen=True):
         except (Exception, SystemExit) as error:
             raise self._failed(error, "") from error
         if not callable(function):
-            functions = listed(_public_functions(module)) or "its functions"
-            raise InputError(
-                f"{self.path} has no function {name}", f"expected one of {functions}", _CORRECT
-            )
+            functions = _public_functions(module)
+            expected = "expected a function of this name, which yields rows"
+            if functions:
+                expected = f"expected one of {listed(functions)}"
+            raise InputError(f"{self.path} has no function {name}", expected, _CORRECT)
         if isinstance(rows, (dict, str, bytes)) or not hasattr(rows, "__iter__"):
             problem = f"{self.name} returns {_shown(rows)}"
             raise InputError(problem, "expected rows: yield a dictionary for each image", _CORRECT)
-        return iter(rows)
+        try:
+            return iter(rows)
+        except (Exception, SystemExit) as error:
+            raise self._failed(error, "") from error
 
     def _failed(self, error: BaseException, when: str) -> InputError:
         """The error for an exception of the user's code,
         with the last line of it that the current folder has.
         """
-        problem = f"{self.name} failed{when}: {type(error).__name__}: {str(error)[:300]}".rstrip(
-            ": "
-        )
+        message = _in_one_line(str(error))[:300]
+        problem = f"{self.name} failed{when}: {type(error).__name__}: {message}".rstrip(": ")
         place = str(self.path)
         for frame in traceback.extract_tb(error.__traceback__):
             path = Path(frame.filename)
@@ -144,26 +147,40 @@ class Function(Struct, frozen=True):
             row = {key: value for key, value in row.items() if key != IMAGE}
         try:
             values = _plain(row, place, "")
-            json.dumps(values, ensure_ascii=False).encode()
+            _refuse_unwritable(values, place)
         except RecursionError as error:
             raise InputError(
-                f"{place}: lists too deep", "expected lists of texts and numbers", _CORRECT
-            ) from error
-        except UnicodeEncodeError as error:
-            raise InputError(
-                f"{place}: a text holds half of a surrogate pair",
-                "expected text that UTF-8 can store",
+                f"{place}: a value is nested too deep",
+                "expected lists of texts and numbers",
                 _CORRECT,
             ) from error
         return PythonRow(number, values, content)
 
 
+def _refuse_unwritable(values: dict[str, Any], place: str) -> None:
+    """Raise InputError for a row that JSON in UTF-8 can't hold."""
+    try:
+        json.dumps(values, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{place}: a text holds half of a surrogate pair",
+            "expected text that UTF-8 can store",
+            _CORRECT,
+        ) from error
+    except ValueError as error:  # Python writes no number of thousands of digits
+        raise InputError(
+            f"{place}: a number has too many digits", "expected at most 64 bits", _CORRECT
+        ) from error
+
+
 def _public_functions(module: ModuleType) -> list[str]:
-    return [
-        name
-        for name, member in vars(module).items()
-        if callable(member) and not name.startswith("_")
-    ]
+    """The names of the functions that a module defines itself."""
+    names: list[str] = []
+    for name, member in vars(module).items():
+        is_own = getattr(member, "__module__", None) == module.__name__
+        if callable(member) and is_own and not name.startswith("_"):
+            names.append(name)
+    return names
 
 
 def _image_content(image: Any, place: str) -> bytes | None:
@@ -176,7 +193,7 @@ def _image_content(image: Any, place: str) -> bytes | None:
         return None
     if not isinstance(image, (bytes, bytearray, memoryview)):
         hint = _CORRECT
-        if hasattr(image, "__array_interface__"):
+        if hasattr(image, "__array_interface__") and getattr(image, "ndim", 2) in (2, 3):
             hint = (
                 "encode it: stream = io.BytesIO(); Image.fromarray(image).save(stream, 'PNG'); "
                 "stream.getvalue()"
@@ -222,7 +239,13 @@ def _importable(path: Path) -> Iterator[ModuleType]:
 
 
 def _shown(value: object) -> str:
-    return f"{repr(value)[:60]} ({type(value).__name__})"
+    text = _in_one_line(repr(value))
+    return f"{text[:60]} ({type(value).__name__})"
+
+
+def _in_one_line(text: str) -> str:
+    """A text whose line breaks are spaces."""
+    return " ".join(text.split())
 
 
 def _plain(value: Any, place: str, key: str) -> Any:
@@ -248,6 +271,6 @@ def _plain_mapping(mapping: dict[Any, Any], place: str, key: str) -> dict[str, A
     for name in mapping:
         if not isinstance(name, str) or not name:
             expected = "expected texts that are not empty as keys"
-            raise InputError(f"{place}: the key {_shown(name)}", expected, _CORRECT)
+            raise InputError(f"{place}: a key is {_shown(name)}", expected, _CORRECT)
     lead = f"{key}." if key else ""
     return {name: _plain(value, place, lead + name) for name, value in mapping.items()}

@@ -130,7 +130,7 @@ def refuse_unlisted(file: RecipeFile, layout: Layout, *, is_made: bool) -> Usage
     """
     assert file.recipe.source is not None
     if is_made or layout.data_dir not in (layout.raw, file.path.parent):
-        return refuse_unsealed(file, layout.data_dir)
+        return refuse_unsealed(file, layout.data_dir, layout.elsewhere())
     place, function = file.place(("source", "python")), file.recipe.source.value
     return UsageError(
         f"{place}: no rows of {function} are kept in {layout.data_dir}",

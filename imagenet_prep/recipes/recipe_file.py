@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.datasets.expectations import expected_words
 from imagenet_prep.errors import UsageError
+from imagenet_prep.recipes.faulty_parts import steps_to_fault
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.text import SIZES, parse_size
 
@@ -82,15 +83,19 @@ class RecipeFile(Struct, frozen=True):
             return msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
             problem, _, place = str(error).partition(" - at `")
-            parts = re.findall(r"\.([^.\[]+)|\[(\d+)\]", place.rstrip("`"))  # msgspec's $.a.b[0]
-            fault_key = (*key, *(name or int(number) for name, number in parts))
+            steps = steps_to_fault(place.rstrip("`"), value, kind)
+            fault_key = (*key, *steps)
+            missing = re.search(r"missing required field `(.*)`", problem)
+            if missing:
+                name = missing[1]
+                raise self.fault(fault_key, f"no `{name}`", f"expected {name}: ...") from error
             unknown = re.search(r"unknown field `(.*)`", problem)
             if unknown:
                 unknown_key = (*fault_key, unknown[1])
                 expected = _expected_key(kind, unknown_key)
                 raise self.fault(unknown_key, "no such key", expected) from error
             part: Any = value
-            for step in fault_key[len(key) :]:
+            for step in steps:
                 part = part[step]
             expected = expected_words(problem, _type_at(kind, fault_key))
             raise self.fault(fault_key, f"{value_in_words(part)} can't be", expected) from error
@@ -160,7 +165,7 @@ def _read_text(path: Path) -> str:
         return content.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise UsageError(f"{path}, line {line}: not UTF-8", "expected a text") from error
+        raise UsageError(f"{path}, line {line}: not UTF-8", "expected a text in UTF-8") from error
 
 
 def read_texts(path: Path, text: str) -> Any:
@@ -203,11 +208,15 @@ class _Nodes:
             return (self._value(node, ()) if node else {}), self._lines
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            line = getattr(mark, "line", 0)
+            last_line = text.rstrip().count("\n")
+            line = min(getattr(mark, "line", 0), last_line)
             if isinstance(error, yaml.composer.ComposerError):
                 problem, expected = "a second YAML document starts here", "expected one in a file"
                 raise self._refusal(line, problem, expected) from error
             problem = error.problem or ""
+            if error.context_mark and problem == "found unexpected end of stream":
+                line = error.context_mark.line
+                problem = "no quotation mark ends the text that starts here"
             hint = _yaml_hint(error.context or "", problem)
             raise self._refusal(line, "not valid YAML", problem, hint) from error
         except yaml.YAMLError as error:
@@ -293,8 +302,17 @@ def _yaml_hint(context: str, problem: str) -> str:
     """The remedy of a fault of YAML that its reader does not explain; "" for other faults."""
     if context.startswith("while scanning a") and context.endswith(("alias", "anchor", "tag")):
         return _QUOTES
-    if "<block end>" in problem:
-        return "check the indentation and the quotes of this line and of those before it"
+    if "mapping values" in problem:
+        return (
+            "check the indentation and the space after ':', in the line before it too; "
+            "a text that holds ': ' needs quotes"
+        )
+    if "'\\t'" in problem:
+        return "indent with spaces, not with tabs"
+    if "cannot start any token" in problem:
+        return "put a text that starts with this character in quotes"
+    if problem.startswith("expected"):
+        return "check the brackets, quotes and indentation of this line and of those before it"
     return ""
 
 
@@ -316,7 +334,9 @@ def value_in_words(value: object) -> str:
         return "a mapping" if isinstance(value, dict) else "a list"
     if isinstance(value, bool):
         return str(value).lower()
-    return "nothing" if value is None else repr(value)[:60]
+    if isinstance(value, str):
+        return repr(shortened(value))
+    return "nothing" if value is None else shortened(value)
 
 
 def _part_of(kind: Any, key: Key) -> Any:
@@ -329,10 +349,14 @@ def _part_of(kind: Any, key: Key) -> Any:
 
 
 def _type_at(kind: Any, key: Key) -> Any:
-    """The type of a key's value; None for a value within a list."""
+    """The type of a key's value; None for a value within a list, or a mapping of free keys."""
     if not hasattr(kind, "__struct_fields__"):
         return kind
-    return typing.get_type_hints(_part_of(kind, key)).get(str(key[-1]))
+    part = _part_of(kind, key)
+    depth = 1 if part is kind else 2
+    if key[0] in kind.__struct_fields__ and len(key) > depth:
+        return None
+    return typing.get_type_hints(part).get(str(key[-1]))
 
 
 def _alternatives(kind: Any, name: str) -> list[Any]:
@@ -348,4 +372,7 @@ def shortened(text: object) -> str:
 
 
 def _shown(key: Key) -> str:
-    return ".".join(map(shortened, key))
+    """A key, for messages: list positions count from 1."""
+    names = ".".join(shortened(name) for name in key if isinstance(name, str))
+    positions = [f", entry {number + 1}" for number in key if isinstance(number, int)]
+    return names + "".join(positions)

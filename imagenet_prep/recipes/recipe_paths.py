@@ -71,8 +71,8 @@ def remedy_of_path(problem: str) -> str:
     if problem != NOT_THERE:
         return ""
     return (
-        f"paths are relative to --raw, else to {ROOT_VARIABLE} of the environment, "
-        "else to the recipe"
+        f"relative paths start at --raw, else at {ROOT_VARIABLE} of the environment, "
+        "else at the folder of the recipe"
     )
 
 

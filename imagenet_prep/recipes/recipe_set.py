@@ -275,7 +275,7 @@ class RecipeSet(CheckedDataset):
         if problem:
             raise InputError(
                 f"{self.path}, the recipe of {self.name}, {problem}",
-                "expected the file that the shards were made by",
+                "expected the recipe that the shards were made from",
                 "put it back, and run the same command again",
             )
 
@@ -377,17 +377,17 @@ class RecipeSet(CheckedDataset):
 
     def _recorded(self, planned: PlannedSet, splits: Collection[str]) -> PlannedSet:
         """These splits; raises InputError if the settings are not those of the manifest."""
+        from imagenet_prep.recipes.changed_settings import first_difference
+
         assert self.manifest is not None
         recorded = self.manifest.settings
         names = sorted({*planned.settings, *recorded})
         changed = [name for name in names if planned.settings.get(name) != recorded.get(name)]
         if changed:
-            recorded_setting = recorded.get(changed[0])
-            new_setting = planned.settings.get(changed[0])
             problem = f"{self.path} gives other settings than the shards were made with"
             raise InputError(
                 f"{problem}: {', '.join(changed)}",
-                f"expected {changed[0]}: {recorded_setting!r}, got {new_setting!r}",
+                first_difference(changed[0], recorded, planned.settings),
                 Hint(
                     "bring back the recorded recipe, files and versions of libraries; or, to make "
                     "the set again with these, run the same ",
@@ -452,7 +452,7 @@ def refuse_made(records: SetRecords) -> None:
     if recipe_set.path:
         again = recipe_set.following(records, {})
     raise UsageError(
-        f"{records.layout.output_dir} holds shards of the recipe {recipe_set.name}",
+        f"{records.layout.output_dir} holds the set of the recipe {recipe_set.name}",
         "expected the recipe: without --config, the command makes ILSVRC2012",
         Hint(again, "    (ILSVRC2012: choose another folder, or --output)"),
     )

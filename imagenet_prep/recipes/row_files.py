@@ -361,8 +361,7 @@ def _not_there(
         what = f"{count} of {len(names):,} {problem}, first: {what}"
         expected += f"; next: {listed(next_names)}"
     hint = (
-        "bring back what is missing, or take those rows out; "
-        f"relative paths start at {images[row].folder}"
+        f"correct the rows, or bring the files back; relative paths start at {images[row].folder}"
     )
     return InputError(f"{images[row].where}: {what}", expected, hint)
 
@@ -393,7 +392,8 @@ def _splits_of(file: RecipeFile, images: Sequence[RowImage]) -> list[str]:
     if "" in first_images:
         bare_image = first_images[""]
         problem = f"{bare_image.file_name} has no split"
-        raise fault(bare_image.where, problem, "expected one in every row, or in none")
+        expected = "expected one in every row" + ("" if split_of_value else ", or in none")
+        raise fault(bare_image.where, problem, expected)
     if not split_of_value:
         split_of_value = _usual_names(set(first_images))
     for image in first_images.values():
@@ -412,14 +412,13 @@ def _declared_values(file: RecipeFile) -> dict[str, str]:
 
 def _check_split(image: RowImage, split_of_value: Mapping[str, str]) -> None:
     """Raise InputError unless the value of a row is a split, whose name shards can have."""
-    problem = f"the split {image.split!r}"
+    problem = f"the split is {image.split!r}"
     if image.split not in split_of_value:
         splits = ", ".join(split_of_value)
         expected = f"expected one of {splits}, as `splits` has them"
         raise fault(image.where, problem, expected)
     split = split_of_value[image.split]
     if not SPLIT_NAME.fullmatch(split):
-        problem = f"{problem} can't be the name of shards"
         raise fault(image.where, problem, f"expected {SPLIT_SIGNS}")
 
 

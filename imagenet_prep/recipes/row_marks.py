@@ -4,12 +4,14 @@ by the names of the images -> objects of records.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
+from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.box_files import BoxFile, Marked
 from imagenet_prep.recipes.box_policy import NO_PIXELS, Size, fault
 from imagenet_prep.recipes.recipe_paths import fault_of_path
@@ -52,8 +54,8 @@ class RowMarks(Struct, frozen=True):
             classes: the names of classes that are numbers, from 0, if the recipe has them.
 
         Raises:
-            InputError: boxes are relative, an image has another size, or classes are texts and
-                numbers.
+            InputError: boxes are relative, an image has another size, classes are texts and
+                numbers, or an image is of a file without boxes.
         """
         objects: list[tuple[RowObject, str]] = []
         for image_of_row in self.images.values():
@@ -64,14 +66,24 @@ class RowMarks(Struct, frozen=True):
         marked: dict[int, Marked] = {}
         for row, name in enumerate(names):
             image = self.images.get(name)
-            if image is None:  # of a file without boxes
-                continue
+            if image is None:
+                raise self._without_boxes(names)
             marked_image = marked[row] = Marked(image.file_name, image.where)
             if image.objects:
                 marked_image.size = size_of(row)
                 _refuse_other_size(image, marked_image.size)
                 _add_objects(image, marked_image, file, class_names, is_numbered=is_numbered)
         return marked
+
+    def _without_boxes(self, names: Sequence[str]) -> InputError:
+        """The error for images of files without boxes, where other files have some."""
+        boxless = [name for name in names if name not in self.images]
+        images_are = number_of(len(boxless), "image is", "images are")
+        return InputError(
+            f"{images_are} in files without boxes: {listed(boxless)}",
+            "expected boxes in all files of the source, or in none",
+            "add boxes to these files, or take the files out of the source",
+        )
 
     def renamed(self, change: Callable[[str], str]) -> RowMarks:
         """The same of images with other names."""
@@ -83,7 +95,7 @@ class RowMarks(Struct, frozen=True):
 def _refuse_other_size(image: RowImage, size: Size) -> None:
     """Raise InputError if the row of an image has another size."""
     if image.size not in (None, size):
-        problem = f"a size of {_shown(image.size)}"
+        problem = f"the size is {_shown(image.size)}"
         raise fault(image.where, problem, f"expected {_shown(size)}, as the image has")
 
 
@@ -107,14 +119,23 @@ def join_marks(parts: Sequence[RowMarks]) -> RowMarks:
     """The boxes of all parts; raises InputError if they call their classes differently."""
     part_of_names = {tuple(part.class_names): part for part in parts if part.images}
     if len(part_of_names) > 1:
-        all_names = "; ".join(listed(class_names) or "no names" for class_names in part_of_names)
-        problem = f"the files name the classes of boxes differently: {all_names}"
-        first_part = next(iter(part_of_names.values()))
-        first_image = next(iter(first_part.images.values()))
-        raise fault(first_image.where, problem, "expected the same classes in all files")
+        first_part, other_part, *_ = part_of_names.values()
+        raise _other_names(first_part, other_part)
     images = {name: image for part in parts for name, image in part.images.items()}
     class_names = next(iter(part_of_names), ())
     return RowMarks(images, class_names=class_names)
+
+
+def _other_names(part: RowMarks, other_part: RowMarks) -> InputError:
+    """The error for two files that name the classes of boxes differently."""
+    pairs = [*itertools.zip_longest(part.class_names, other_part.class_names)]
+    number = next(number for number, (name, other_name) in enumerate(pairs) if name != other_name)
+    name, other_name = pairs[number]
+    image = next(iter(part.images.values()))
+    other_image = next(iter(other_part.images.values()))
+    names = f"{name or 'nothing'}, and {other_name or 'nothing'} in the file of {other_image.where}"
+    problem = f"the class {number} of boxes is called {names}"
+    return fault(image.where, problem, "expected the same classes in all files")
 
 
 def _shown(size: Size | None) -> str:
@@ -134,7 +155,7 @@ def _class_columns(
     if names and number >= len(names):
         class_names = number_of(len(names), "class has a name", "classes have names")
         expected = f"expected at most {len(names) - 1}: {class_names}"
-        raise fault(place, f"a box of class {number}", expected)
+        raise fault(place, f"the class of a box is {number}", expected)
     name = names[number] if names else str(number)
     file.classes[number] = name
     return {"text": name, "label": number}
@@ -152,7 +173,7 @@ def _are_numbers(objects: Sequence[tuple[RowObject, str]]) -> bool:
             problem = (
                 f"the class of a box is {kinds[0]}, and the class of a box before it is {kinds[1]}"
             )
-            raise fault(place, problem, "expected texts, or numbers")
+            raise fault(place, problem, "expected texts alone, or numbers alone")
     return are_numbers
 
 
@@ -164,8 +185,8 @@ def _refuse_relative(objects: Sequence[tuple[RowObject, str]]) -> None:
     if objects and are_relative:
         shape, place = objects[0]
         corners = ", ".join(f"{corner:g}" for corner in shape.corners)
-        problem = f"a box from {corners}, and no box has a corner at {NO_PIXELS} or more"
-        hint = "multiply them by the image's width and height"
+        problem = f"the corners of a box are {corners}, and no box has one of {NO_PIXELS} or more"
+        hint = "if they are relative, multiply them by the width and the height of the image"
         raise fault(place, problem, "expected pixels", hint)
 
 
@@ -208,5 +229,5 @@ def _check_mask(path: Path, image: RowImage, root: Path) -> None:
     if problem:
         raise fault(image.where, f"the mask {path} {problem}", "expected a PNG file")
     if not path.name.lower().endswith(".png"):
-        problem = f"the mask {image.mask} is not a PNG"
+        problem = f"the mask {image.mask} is no PNG by its name"
         raise fault(image.where, problem, "expected a PNG whose pixels are class numbers")

@@ -56,8 +56,8 @@ def _boxes_and_labels(value: Any, place: str) -> tuple[list[Any], list[Any]]:
     boxes = _value_at(_BBOXES, value)
     labels = _value_at(_CATEGORIES, value)
     if boxes is None or labels is None:
-        keys = listed(map(str, value)) or "nothing"
-        raise fault(place, f"objects has {keys}", expected)
+        keys = [str(key) for key, content in value.items() if content is not None]
+        raise fault(place, f"objects has values for {listed(keys) or 'nothing'}", expected)
     for key, values in (("bbox", boxes), ("categories", labels)):
         if not isinstance(values, list):
             raise fault(place, f"objects: {key} is {shown_cell(values)}", expected)
@@ -86,8 +86,8 @@ def _as_lists(objects: list[Any], place: str) -> dict[str, list[Any]]:
 def _object_of(box: Any, label: Any, place: str) -> RowObject:
     """An object of x, y, width and height in pixels."""
     if not isinstance(box, list) or len(box) != len(EDGES):
-        raise fault(place, f"a bbox of {shown_cell(box)}", "expected x, y, width, height in pixels")
-    x, y, width, height = (read_number(number, place, "bbox") for number in box)
+        raise fault(place, f"a bbox is {shown_cell(box)}", "expected x, y, width, height in pixels")
+    x, y, width, height = (read_number(number, place, "a number of a bbox") for number in box)
     class_of_box = read_class(label, place)
     return RowObject(class_of_box, corners_of_size(x, y, width, height))
 
@@ -108,6 +108,10 @@ def shown_cell(value: Any) -> str:
     return f"{beginning!r} ({type(value).__name__})"
 
 
+_TOO_LARGE = 1 << 1000
+"""No float is as large, but infinity; a whole number may be."""
+
+
 def read_number(value: Any, place: str, name: str) -> float:
     """A finite number; the cells of a CSV are texts."""
     number: float = value
@@ -117,8 +121,10 @@ def read_number(value: Any, place: str, name: str) -> float:
         except ValueError:
             number = math.nan
     is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
-    if not is_number or not math.isfinite(number):
-        raise fault(place, f"{name} is {shown_cell(value)}", "expected a finite number")
+    if not is_number or not abs(number) < _TOO_LARGE:
+        is_too_long = isinstance(number, int) and abs(number) >= _TOO_LARGE
+        expected = "expected at most 64 bits" if is_too_long else "expected a finite number"
+        raise fault(place, f"{name} is {shown_cell(value)}", expected)
     return number
 
 

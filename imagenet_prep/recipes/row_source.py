@@ -25,6 +25,7 @@ from imagenet_prep.recipes.row_objects import (
     read_objects,
     shown_cell,
 )
+from imagenet_prep.text import listed
 from imagenet_prep.tfrecord.inception import EDGES
 
 FILES = ("file_name", "image_file_name", "filename", "path", "file", "image")
@@ -238,7 +239,9 @@ def find_roles(
     columns = dict.fromkeys(names)
     for column, content in ((image, "images"), (label, "labels")):
         if isinstance(column, str) and column not in columns:
-            expected = f"expected one of {', '.join(columns)}"
+            expected = f"expected one of {listed(columns, 20)}"
+            if not columns:
+                expected = "expected a column of this name, got none"
             raise fault(place, f"no column {column} for the {content}", expected)
     box_class = _box_class_column(columns, place)
     if label is None:
@@ -274,7 +277,7 @@ def _box_class_column(columns: Mapping[str, Any], place: str) -> str | None:
         expected = "expected a column class or category with the class of each box"
         if "label" in columns:
             expected += "; label is the class of an image"
-        raise fault(place, "boxes without a class", expected)
+        raise fault(place, "no class of the boxes", expected)
     return box_class
 
 
@@ -286,7 +289,7 @@ def _image_column(columns: Mapping[str, Any], place: str, *, is_table: bool) -> 
     file_names = [name for name in columns if name.endswith("_file_name") and name not in MASKS]
     if len(file_names) == 1:
         return file_names[0]
-    column_names = ", ".join(columns) or "nothing"
+    column_names = listed(columns, 20) or "nothing"
     if not is_table:
         expected = f"expected file_name, or image with the bytes, got {column_names}"
         raise fault(place, "no key of the rows names the images", expected)
@@ -365,7 +368,7 @@ def _size_of(values: Mapping[str, Any], place: str) -> Size | None:
     width = read_number(width_cell, place, "width")
     height = read_number(height_cell, place, "height")
     if min(width, height) < 1:
-        raise fault(place, f"a size of {width:g} x {height:g}", "expected at least 1 x 1 pixels")
+        raise fault(place, f"the size is {width:g} x {height:g}", "expected at least 1 x 1 pixels")
     return int(width), int(height)
 
 
@@ -377,7 +380,10 @@ def _box_of(values: Mapping[str, Any], roles: ColumnRoles, place: str) -> list[R
         return []
     if label is None or None in edges:
         expected = "expected four corners and a class; or four empty corners, for no box"
-        raise fault(place, "an empty cell", expected)
+        cells = dict(zip((*EDGES, str(roles.box_class)), (*edges, label), strict=True))
+        empty_names = [name for name, cell in cells.items() if cell is None]
+        is_empty = "is empty" if len(empty_names) == 1 else "are empty"
+        raise fault(place, f"{', '.join(empty_names)} {is_empty}", expected)
     xmin, ymin, xmax, ymax = (
         read_number(edge, place, name) for edge, name in zip(edges, EDGES, strict=True)
     )

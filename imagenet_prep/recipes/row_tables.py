@@ -26,6 +26,9 @@ ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 PARQUET = ".parquet"
 
 
+_OTHER_FORM = "write the table in one of these forms, in a file whose name ends so"
+
+
 def is_table(path: Path) -> bool:
     """Whether a file is a table, by its name."""
     return path.name.lower().endswith(ENDINGS)
@@ -67,7 +70,7 @@ def _refuse_mixed_forms(paths: Sequence[Path]) -> None:
     for path in paths:
         if not is_table(path):
             expected = f"expected a name that ends in {', '.join(ENDINGS)}"
-            raise InputError(f"{path} is no table by its name", expected, "rename it")
+            raise InputError(f"{path} is no table by its name", expected, _OTHER_FORM)
     first_path = paths[0]
     for path in paths:
         if _is_text(path) != _is_text(first_path):

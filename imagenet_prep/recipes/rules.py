@@ -69,7 +69,7 @@ def _check_shard_keys(file: RecipeFile) -> None:
     given_keys = [key for key in keys if getattr(file.recipe, key) is not None]
     if len(given_keys) > 1:
         problem = f"{given_keys[0]} says how many shards there are already"
-        raise file.fault((given_keys[1],), problem, "expected one of the two")
+        raise file.fault((given_keys[1],), problem, f"expected only one of {either(keys)}")
 
 
 def _check_range(file: RecipeFile) -> None:
@@ -98,8 +98,11 @@ def _check_record(file: RecipeFile) -> None:
     if recipe.record != "inception":
         problem = f"{recipe.record!r} can't be"
         raise file.fault(("record",), problem, "expected inception, or a mapping")
-    if recipe.content in ("pixels", "array") or recipe.min_val is not None:
-        raise file.fault(("record",), "inception is for images", _FEATURES)
+    reason = "min_val makes numbers of them" if recipe.min_val is not None else ""
+    if recipe.content in ("pixels", "array"):
+        reason = f"content is {recipe.content}"
+    if reason:
+        raise file.fault(("record",), f"inception holds JPEGs, and {reason}", _FEATURES)
 
 
 def _check_content(file: RecipeFile) -> None:
@@ -109,7 +112,7 @@ def _check_content(file: RecipeFile) -> None:
         raise file.fault(("array",), problem, "expected content: array")
     if recipe.keep and recipe.reencode:
         problem = "images are encoded again"
-        raise file.fault(("keep",), problem, "expected no resize, max_side and quality")
+        raise file.fault(("keep",), problem, "expected no resize, max_side or quality")
 
 
 def _check_inception(file: RecipeFile) -> None:
@@ -132,7 +135,7 @@ def _check_keys_of_boxes(file: RecipeFile) -> None:
         return
     box_key = first_key_only_with(file, "boxes")
     if box_key:
-        raise file.fault((box_key,), "there are no boxes", "expected `boxes`")
+        raise file.fault((box_key,), "there are no boxes", "expected the key `boxes`")
 
 
 def _check_labels(file: RecipeFile) -> None:
@@ -141,7 +144,7 @@ def _check_labels(file: RecipeFile) -> None:
     source, labels = file.recipe.source, file.recipe.labels
     needs_labels = source is not None and source.kind in ("files", "manifest")
     if file.recipe.classes is not None and needs_labels and labels is None:
-        expected = "expected `labels`, or class folders"
+        expected = "expected the key `labels`, or source: {folders: ...}"
         raise file.fault(("classes",), "there are no labels", expected)
     if isinstance(labels, Labels) and labels.one_hot is not None and isinstance(labels.label, str):
         raise file.fault(("labels",), "label and one_hot at once", "expected one of them")
@@ -290,7 +293,7 @@ def _check_fractions(file: RecipeFile, *, split_count: int) -> None:
         raise file.fault(("splits",), "fractions and places at once", expected)
     for name, fraction in fractions.items():
         if not 0 < fraction <= 1:
-            problem = f"{fraction:g} can't be"
+            problem = f"{fraction:.9g} can't be"
             raise file.fault(("splits", name), problem, "expected a fraction above 0, at most 1")
     total = sum(fractions.values())
     if not math.isclose(total, 1, abs_tol=1e-6):

@@ -107,7 +107,7 @@ def _mark_unlabelled(parts: Sequence[tuple[str, Samples]]) -> None:
             samples.columns[label] = [NO_LABEL] * count
             samples.label = label
             records = number_of(count, "record")
-            note = f"test has no {label}: {records} without a label"
+            note = f"test has no {label}: it is {NO_LABEL}, which is no class, in {records}"
             samples.passed = [*samples.passed, note]
 
 

@@ -114,7 +114,7 @@ class SharedNumbering(Struct, frozen=True):
             return classes
         if classes.is_numbered and file.recipe.first_label is None and self.first_label is not None:
             classes = replace(classes, first_label=self.first_label)
-            refuse_below_first(file, classes)
+            refuse_below_first(file, classes, is_shared=True)
         base = self._find_base(classes, file.recipe.first_label)
         if base is not None and file.recipe.classes is None and not classes.is_numbered:
             classes = _renumbered(classes, base)
@@ -266,10 +266,16 @@ class _NumberingCheck(Struct, frozen=True):
         numbering = self.known.numbering
         names = sorted(numbering.labels, key=numbering.labels.__getitem__)
         names += [name for name in self.classes.names if name not in numbering.labels]
+        elsewhere = "put a set of other classes elsewhere, with --output"
+        last_label = numbering.first_label + len(numbering.labels)
+        counted = range(numbering.first_label, last_label)
+        are_numbers = all(name == str(number) for name, number in numbering.labels.items())
+        if not are_numbers and sorted(numbering.labels.values()) != [*counted]:
+            return elsewhere  # no list of classes gives these numbers
         declaration = f"write in the recipe classes: {_flow(names)}"
         if numbering.first_label:
             declaration += f" and first_label: {numbering.first_label}"
-        return f"{declaration}; or put a set of other classes elsewhere, with --output"
+        return f"{declaration}; or {elsewhere}"
 
 
 def _flow(names: Sequence[str]) -> str:

@@ -7,12 +7,10 @@ from pathlib import Path
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.classic_inputs import list_classic
-from imagenet_prep.recipes.inputs import Inputs
+from imagenet_prep.recipes.inputs import Inputs, skipped_in_words
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile
 from imagenet_prep.recipes.source_kinds import source_kinds
-from imagenet_prep.sources.folders import EMPTY
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.text import listed
 
 
 def find_inputs(
@@ -53,10 +51,7 @@ def find_inputs(
 
 def _no_files(place: str, inputs: Inputs) -> InputError:
     """The error for a source without a file, or whose files are all skipped."""
-    skipped = list(inputs.notes)
-    for reason, names in inputs.remarks.passed.items():
-        if reason != EMPTY:
-            skipped.append(f"skipped: {listed(names)} ({reason})")
+    skipped = [*inputs.notes, *skipped_in_words(inputs.remarks)]
     problem = f"{place}: no files in {inputs.origin}"
     if not skipped:
         return InputError(problem, "expected at least one")

@@ -30,6 +30,10 @@ COMMENT = re.compile(r"#(\s|$)")
 FILE_ENDING = re.compile(r".\.(jpe?g|png|tiff?|npy|npz)", re.IGNORECASE)
 
 
+_LONG_NUMBER = re.compile(r"\d{4301}")
+"""More digits than Python reads as a number."""
+
+
 class LabelsFault(ValueError):  # noqa: N818 - the data is at fault, no error of the program
     """A file of labels that can't be understood at ``line`` (from 1), for ``reason``; ``unit`` is
     "entry" where ``line`` counts the entries of a JSON document.
@@ -268,7 +272,9 @@ def _csv_fault(error: csv.Error, row_line: int, line: int) -> LabelsFault:
     """
     reason = str(error)
     if reason == "unexpected end of data":
-        return LabelsFault(row_line, "a quotation mark opens a cell here, and none closes it")
+        return LabelsFault(
+            row_line, "a quotation mark opens a cell of this row, and none closes it"
+        )
     if reason.startswith("field larger than field limit"):
         limit = csv.field_size_limit()
         return LabelsFault(
@@ -302,8 +308,14 @@ def _read_json(content: bytes) -> tuple[Sequence[int], dict[str, list[Any]]]:
     """
     document = _parse_document(content)
     rows = _json_rows(document)
+    if rows == []:
+        raise LabelsFault(1, "it names no file")
     if not rows or not are_all(rows, dict):
-        raise LabelsFault(1, "expected {path: label}, {class: [paths]} or a list of objects")
+        raise LabelsFault(
+            1,
+            "expected {path: label}, each label a text or a whole number; {class: [paths]}; "
+            "or a list of objects",
+        )
     names = dict.fromkeys(itertools.chain.from_iterable(rows))
     columns: dict[str, list[Any]] = {}
     for name in names:
@@ -322,8 +334,9 @@ def _parse_document(content: bytes) -> Any:
     except UnicodeEncodeError:
         raise LabelsFault(line_of_half_pair(text), HALF_PAIR_REASON) from None
     except (ValueError, RecursionError) as error:
-        line = getattr(error, "lineno", 1)
-        raise LabelsFault(line, json_reason(error)) from None
+        long_number = _LONG_NUMBER.search(text)
+        line = text.count("\n", 0, long_number.start()) + 1 if long_number else 1
+        raise LabelsFault(getattr(error, "lineno", line), json_reason(error)) from None
     return document
 
 

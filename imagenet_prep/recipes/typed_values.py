@@ -59,9 +59,8 @@ def _first_lines(values: Sequence[Any], lines: Sequence[int]) -> dict[tuple[type
     for value, line in zip(values, lines, strict=True):
         for single in _flat(value):
             if not isinstance(single, (str, int, float)):
-                type_name = "null" if single is None else type(single).__name__
                 expected = "expected text, a number, or a list of them"
-                raise LabelsFault(line, f"a value of type {type_name}: {expected}")
+                raise LabelsFault(line, f"the value is {_type_in_words(single)}: {expected}")
             line_of.setdefault((type(single), single), line)
     return line_of
 
@@ -70,8 +69,10 @@ def _narrowest(line_of: Mapping[tuple[type, Any], int], is_text: bool) -> Kind:
     """The narrowest kind that fits all values, which are given with their first lines."""
     kinds = {_kind(value, is_text) for _, value in line_of}
     if "bytes" in kinds and len(kinds) > 1 and not is_text:
-        text_lines = [line for (value_type, _), line in line_of.items() if value_type is str]
-        raise LabelsFault(min(text_lines), "a text, where other values are numbers")
+        line_of_text = {value: line for (_, value), line in line_of.items() if type(value) is str}
+        text = min(line_of_text, key=lambda value: line_of_text[value])
+        reason = f"{_shown(text)} is a text, and other values are numbers"
+        raise LabelsFault(line_of_text[text], reason)
     return next((kind for kind in _KINDS if kind in kinds), "bytes")
 
 
@@ -109,12 +110,30 @@ def _as_kind(value: Any, line: int, kind: Kind, is_text: bool) -> Any:
         return value
     if kind == "int64" and narrowest == "int64":
         if (is_text and len(value) > 20) or not -(1 << 63) <= int(value) < 1 << 63:
-            raise LabelsFault(line, f"{str(value)[:40]} is beyond 64 bits")
+            raise LabelsFault(line, f"{_shown_number(value)} does not fit in 64 bits")
         return int(value)
     if kind == "float" and narrowest != "bytes":
         return _as_float(value, line)
     type_name = "a text" if kind == "bytes" else f"of type {kind}"
-    raise LabelsFault(line, f"{str(value)[:80]!r} is not {type_name}")
+    raise LabelsFault(line, f"{_shown(value)} is not {type_name}")
+
+
+def _shown(value: Any) -> str:
+    """A single value for messages: the beginning of a long one."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}..."
+
+
+def _shown_number(value: Any) -> str:
+    """A number for messages, without quotes: the beginning of a long one."""
+    text = str(value)
+    return text if len(text) <= 40 else f"{text[:40]}..."
+
+
+def _type_in_words(value: Any) -> str:
+    """The type of a value that no record holds, for messages."""
+    names = {dict: "an object", list: "a list in a list", type(None): "a null in a list"}
+    return names.get(type(value), f"of type {type(value).__name__}")
 
 
 def _as_float(value: Any, line: int) -> float:
@@ -124,4 +143,4 @@ def _as_float(value: Any, line: int) -> float:
         is_infinity = isinstance(value, float) and math.isinf(value)
         if not abs(number) > _LARGEST or is_infinity:
             return number
-    raise LabelsFault(line, f"{str(value)[:40]} is beyond 32-bit floats")
+    raise LabelsFault(line, f"{_shown_number(value)} does not fit in a 32-bit float")

@@ -13,6 +13,7 @@ from imagenet_prep.reading.shard import Shard, recorded_lists
 from imagenet_prep.reading.values import Decoder, FeatureNames, SequenceExample
 from imagenet_prep.records.writer import FileWriter, ShardWriter, open_writer, write
 from imagenet_prep.storage.layout import by_number, split_of
+from imagenet_prep.storage.location import refuse_url
 
 __all__ = [
     "FileWriter",
@@ -105,14 +106,20 @@ def _files(paths: Paths) -> list[Path]:
 
 
 def _matching(pattern: str) -> list[Path]:
+    refuse_url(pattern)
     if Path(pattern).is_file():
         return [Path(pattern)]
     names: list[str] = []
     if glob.has_magic(pattern):
         names = sorted(glob.glob(pattern), key=by_number)  # noqa: PTH207 - it may be absolute
+        if not names:
+            raise UsageError(
+                f"{pattern} is not a file, and matches nothing as a pattern",
+                "expected a TFRecord file, or a pattern that matches some",
+            )
     if not names:
         raise UsageError(
-            f"{pattern} is not a file", "expected a TFRecord file, or a pattern that matches some"
+            f"{pattern or repr(pattern)} is not a file", "expected a TFRecord file, or a pattern"
         )
     for name in names:
         if not Path(name).is_file():

@@ -6,7 +6,7 @@ import itertools
 import math
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.reading.values import SequenceExample, ValueRuleError
@@ -30,6 +30,7 @@ _BYTES = (bytes, bytearray, memoryview)
 _SCALARS = (int, float, str, *_BYTES)  # a bool is an int
 _PLAIN = frozenset((*_SCALARS, bool))
 _EXPECTED = "expected bool, int, float, str or bytes, or a flat list or an array of them"
+_IF_NESTED = "flatten it, or write it as a feature list of a SequenceExample"
 
 
 class Message(Protocol):
@@ -45,6 +46,17 @@ class Message(Protocol):
 Writable = Mapping[str, Any] | SequenceExample | Message | bytes | bytearray | memoryview
 
 
+class _FirstKind(NamedTuple):
+    """The kind of a feature, and the first record with it.
+
+    ``is_serialized``: the record was a message, whose kinds a schema does not change.
+    """
+
+    kind: Kind
+    number: int
+    is_serialized: bool
+
+
 class Encoder:
     """Encodes records, and remembers the kind of each feature: readers expect one kind per name.
 
@@ -57,8 +69,7 @@ class Encoder:
 
     def __init__(self, schema: Mapping[str, Kind] | None = None) -> None:
         self._schema = dict(schema or {})
-        # by part and name: the kind, and the number of the first record with it
-        self._first_kinds: dict[tuple[str, str], tuple[Kind, int]] = {}
+        self._first_kinds: dict[tuple[str, str], _FirstKind] = {}  # by part and name
         for name, kind in self._schema.items():
             if kind not in KINDS.values():
                 raise UsageError(
@@ -88,7 +99,7 @@ class Encoder:
         if not isinstance(record, Mapping):
             raise UsageError(
                 f"record {number} is of type {type(record).__name__}",
-                "expected a dictionary, a SequenceExample, or one that tf.train made",
+                "expected a dictionary, a SequenceExample, a message of tf.train, or its bytes",
                 "several records: records.write takes a list of dictionaries or a generator, "
                 "a writer takes one record a call",
             )
@@ -110,10 +121,14 @@ class Encoder:
                 raise UsageError(
                     f"record {number}: a {part} has the name {name!r}", "expected a str"
                 )
+            if not _is_utf8(name):
+                raise UsageError(
+                    f"record {number}: a {part} has the name {name!r}",
+                    "expected a name that UTF-8 can express",
+                )
             if value is None:
                 continue
             try:
-                utf8(name)
                 converted[name] = convert(value, self._schema.get(name))
             except ValueRuleError as error:
                 raise UsageError(
@@ -128,21 +143,18 @@ class Encoder:
         *,
         is_serialized: bool = False,
     ) -> None:
-        """Compare the kinds of a record with those of earlier records, then keep them.
-
-        ``is_serialized``: its kinds can't be changed by a schema.
-        """
-        kinds: dict[tuple[str, str], tuple[Kind, int]] = {}
+        """Compare the kinds of a record with those of earlier records, then keep them."""
+        kinds: dict[tuple[str, str], _FirstKind] = {}
         for part, features in parts.items():
             for name, feature in features.items():
                 if feature is None:
                     continue
                 kind = KINDS[type(feature)]
-                kinds[part, name] = self._first_kinds.get((part, name), (kind, number))
-                first_kind, first_number = kinds[part, name]
-                if kind != first_kind:
-                    change = _changed(part, name, number, kind, first_number, first_kind)
-                    raise change if not is_serialized else UsageError(change.what, change.detail)
+                current = _FirstKind(kind, number, is_serialized)
+                first = self._first_kinds.get((part, name), current)
+                if kind != first.kind:
+                    raise _changed(part, name, current, first)
+                kinds[part, name] = first
         self._first_kinds.update(kinds)
 
 
@@ -179,14 +191,13 @@ def _parts(data: bytes, number: int, record: object) -> dict[str, Mapping[str, F
     return {"feature": context, "feature list": first_steps}
 
 
-def _changed(
-    part: str, name: str, number: int, kind: Kind, first_number: int, first_kind: Kind
-) -> UsageError:
-    what = f"record {number}: {part} {name!r} is of kind {kind}"
+def _changed(part: str, name: str, current: _FirstKind, first: _FirstKind) -> UsageError:
+    what = f"record {current.number}: {part} {name!r} is of kind {current.kind}"
     expected = "expected the same in all records"
-    detail = f"in record {first_number} it is of kind {first_kind}: {expected}"
+    detail = f"in record {first.number} it is of kind {first.kind}: {expected}"
     hint = ""
-    if "bytes" not in (kind, first_kind):
+    is_inferred = not (current.is_serialized or first.is_serialized)
+    if is_inferred and "bytes" not in (current.kind, first.kind):
         hint = f"schema={{{name!r}: 'float'}} makes it float everywhere"
     return UsageError(what, detail, hint)
 
@@ -213,27 +224,27 @@ def steps_of(value: Any, kind: Kind | None = None) -> tuple[Feature | None, ...]
     """
     if isinstance(value, _SCALARS) or not (isinstance(value, Sequence) or _is_array(value)):
         raise ValueRuleError(f"it is of type {type(value).__name__}: expected a list of steps")
-    steps = [_flat(step) for step in value]
+    steps = [_flat(step, "flatten each step") for step in value]
     kind = kind or _infer(itertools.chain.from_iterable(steps))
     return tuple(_build(step, kind) for step in steps)
 
 
-def _flat(value: Any) -> list[Any]:
+def _flat(value: Any, if_nested: str = _IF_NESTED) -> list[Any]:
     """A flat list of plain values: a single value becomes a list of one,
-    an array is read in C order.
+    an array is read in C order. ``if_nested`` is the hint for a list within a list.
     """
     if isinstance(value, _SCALARS):
         return [value]
     if _is_array(value):
         value = _unwrapped(value.reshape(-1) if _dimensions(value) > 1 else value)
     if not isinstance(value, Sequence):
-        return [_plain(value)]
+        return [_plain(value, if_nested)]
     if _PLAIN.issuperset(map(type, value)):  # usually a long list of numbers
         return list(value)
-    return list(map(_plain, value))
+    return [_plain(item, if_nested) for item in value]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, if_nested: str) -> Any:
     """One value as a Python object: NumPy's and similar wrappers are removed."""
     if not isinstance(value, _SCALARS) and hasattr(value, "tolist") and not _is_array(value):
         value = _unwrapped(value)
@@ -244,8 +255,8 @@ def _plain(value: Any) -> Any:
             f"it holds None: {_EXPECTED}", "leave it out; a step without values is []"
         )
     if isinstance(value, Sequence) or _is_array(value):
-        hint = "flatten it, or write a SequenceExample"
-        raise ValueRuleError(f"it holds a {type(value).__name__} within a list: {_EXPECTED}", hint)
+        nested = f"it holds a value of type {type(value).__name__} within a list"
+        raise ValueRuleError(f"{nested}: {_EXPECTED}", if_nested)
     raise ValueRuleError(f"it holds a value of type {type(value).__name__}: {_EXPECTED}")
 
 
@@ -259,10 +270,13 @@ def _dimensions(array: Any) -> int:
 
 
 def _unwrapped(array: Any) -> Any:
-    """An array's values as Python objects; times and objects are refused,
-    since times would lose their unit.
+    """An array's values as Python objects; times are refused, which would lose their unit, and
+    values of several fields.
     """
     dtype = getattr(array, "dtype", None)
+    if fields := getattr(dtype, "names", None):
+        found = f"it holds values of the fields {', '.join(fields)}"
+        raise ValueRuleError(f"{found}: {_EXPECTED}", "write each field as a feature")
     if getattr(dtype, "kind", None) in ("m", "M"):
         raise ValueRuleError(f"it holds {dtype}: {_EXPECTED}", "write a number or a text")
     return array.tolist()
@@ -277,8 +291,9 @@ def _infer(values: Iterable[Any]) -> Kind | None:
     if kinds == {"int64", "float"}:
         return "float"
     if len(kinds) > 1:
-        names = " and ".join(sorted(type_.__name__ for type_ in types))
-        raise ValueRuleError(f"it holds {names}: expected values of one kind")
+        names = ", ".join(sorted(type_.__name__ for type_ in types))
+        expected = "expected numbers alone, or text and bytes alone"
+        raise ValueRuleError(f"it holds values of type {names}: {expected}")
     return kinds.pop() if kinds else None
 
 
@@ -301,10 +316,11 @@ def _build(values: list[Any], kind: Kind | None) -> Feature | None:
 
 def _int64(value: Any) -> int:
     if not isinstance(value, int):
-        raise ValueRuleError(f"it holds {type(value).__name__}: expected int64")
+        raise ValueRuleError(_not_as_in_schema(value, "int", "int64"))
     if not -(1 << 63) <= value < 1 << 63:
         raise ValueRuleError(
-            f"it holds {_shown(value)}: expected -2**63 to 2**63 - 1", "write it as a text"
+            f"it holds {_shown(value)}: expected -2**63 to 2**63 - 1",
+            "write this feature as a text in all records",
         )
     return int(value)
 
@@ -322,11 +338,11 @@ def _not_float(values: list[Any]) -> tuple[str, str]:
     """The fault of values that can't be packed, and the remedy."""
     for value in values:
         if not isinstance(value, (int, float)):
-            return f"it holds {type(value).__name__}: expected float", ""
+            return _not_as_in_schema(value, "float or int", "float"), ""
     largest = max((number for number in values if abs(number) < math.inf), key=abs)
     return (
         f"it holds {_shown(largest)}: expected -3.4e38 to 3.4e38, a float has 32 bits",
-        "scale it, or write it as a text",
+        "in all records, scale this feature, or write it as a text",
     )
 
 
@@ -342,7 +358,12 @@ def _bytes(value: Any) -> bytes:
         return utf8(value)
     if isinstance(value, _BYTES):
         return bytes(value)
-    raise ValueRuleError(f"it holds {type(value).__name__}: expected bytes or str")
+    raise ValueRuleError(_not_as_in_schema(value, "bytes or str", "bytes"))
+
+
+def _not_as_in_schema(value: Any, expected: str, kind: Kind) -> str:
+    """The fault of a value of another type: inferred kinds fit every value."""
+    return f"it holds {type(value).__name__}: expected {expected}, since schema says {kind!r}"
 
 
 def utf8(text: str) -> bytes:
@@ -353,5 +374,17 @@ def utf8(text: str) -> bytes:
     """
     try:
         return text.encode()
+    except UnicodeEncodeError as error:
+        character = text[error.start]
+        raise ValueRuleError(
+            f"it holds the character {character!r}, which UTF-8 can't express",
+            "write the text as bytes",
+        ) from None
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
     except UnicodeEncodeError:
-        raise ValueRuleError(f"{text!r} can't be written as UTF-8", "write its bytes") from None
+        return False
+    return True

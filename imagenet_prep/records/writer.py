@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, cast, get_args
 
 from imagenet_prep.errors import BusyError, SpaceError, UsageError
+from imagenet_prep.hints import Hint
 from imagenet_prep.records.encoder import Encoder, Writable
 from imagenet_prep.storage.layout import parse_shard_name, shard_name
 from imagenet_prep.storage.local import LocalStore
@@ -34,7 +35,8 @@ def _check_target(target: Path) -> None:
     with writing_all_of(target):
         if not target.name or (target.exists() and not target.is_file()):
             raise UsageError(
-                f"{target} can't be written", "expected the name of a file, new or to be replaced"
+                f"{target} exists, and is not a plain file",
+                "expected the name of a file, new or to be replaced",
             )
 
 
@@ -131,7 +133,8 @@ class ShardWriter:
         self._prefix = Path(prefix)
         if not self._prefix.name:
             raise UsageError(
-                f"prefix {os.fspath(prefix)!r}", "expected the path that all shard names start with"
+                f"prefix {os.fspath(prefix)!r} has no name of shards",
+                "expected a path that all of them start with, such as data/train",
             )
         self._count = shards or 1
         self._size = None if shard_size is None else parse_size(shard_size)
@@ -176,7 +179,7 @@ class ShardWriter:
         return UsageError(
             f"{self._prefix.with_name(old_shards[0])} already exists",
             f"{number_of(len(old_shards), 'shard begins', 'shards begin')} with "
-            f"{self._prefix.name}: two sets would match one pattern",
+            f"{self._prefix.name}: expected none",
             "remove them, or replace them with overwrite=True",
         )
 
@@ -321,7 +324,10 @@ def check_length(message: bytes, number: int, compression: Compression) -> None:
     limit = MAX_MESSAGE if compression == "none" else MAX_RECORD
     length = len(message)
     if length > limit:
-        raise UsageError(f"record {number} has {length:,} bytes", f"expected at most {limit:,}")
+        where = "" if compression == "none" else " in a compressed file"
+        raise UsageError(
+            f"record {number} has {length:,} bytes", f"expected at most {limit:,}{where}"
+        )
 
 
 @contextlib.contextmanager
@@ -334,7 +340,9 @@ def writing_all_of(target: Path) -> Iterator[None]:
             yield
     except SpaceError as error:
         detail = "nothing of it is kept; an earlier file stays"
-        raise SpaceError(error.what, detail, "free some space and write it again") from error
+        raise SpaceError(
+            error.what, detail, "remove some files there, then write it again"
+        ) from error
 
 
 @contextlib.contextmanager
@@ -356,12 +364,9 @@ def staging(target: Path) -> Iterator[LocalStore]:
                 stack.enter_context(locked(folder / _LOCK))
             except BlockingIOError:
                 raise BusyError(
-                    f"{target} is being written by someone else",
+                    f"another writer has locked {target}",
                     "expected one writer at a time",
-                    (
-                        "give each process a name of its own to write "
-                        f"under{remove_claim(folder / _LOCK)}"
-                    ),
+                    Hint("give each writer a name of its own", remove_claim(folder / _LOCK)),
                 ) from None
             stack.callback(_quietly, _empty, folder)
             _empty(folder)

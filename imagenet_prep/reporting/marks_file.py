@@ -68,7 +68,7 @@ def read_marks(path: AnyPath) -> Marks:
     """The flagged images of a CSV file (or TSV, or JSON lines, by its ending).
 
     Raises:
-        InputError: it can't be read, or has no column of file names.
+        InputError: it can't be read, or has no column of file names, or no row.
     """
     form = form_of(path.name)
     try:
@@ -77,8 +77,9 @@ def read_marks(path: AnyPath) -> Marks:
         raise InputError(
             f"{path}, line {error.line}: {error.reason}",
             f"expected {_FORMS.get(form, 'a CSV file')} in UTF-8 with a column {either(PATHS)}",
-            "save the table as CSV in UTF-8, with a header line",
+            f"correct it there, or save the table as {path.stem}.csv: UTF-8, with a header line",
         ) from error
+    unit = "entry" if form == "json" else "line"
     name_column = _name_column(path, columns)
     reason_column = next((name for name in REASONS if name in columns), None)
     marks: dict[str, Mark] = {}
@@ -87,9 +88,9 @@ def read_marks(path: AnyPath) -> Marks:
         name = _cell(columns, name_column, row)
         if not name:
             raise InputError(
-                f"{path}, line {line}: no file name in the column {name_column}",
-                "expected a file name in each line",
-                "remove the line, or add the name",
+                f"{path}, {unit} {line}: no file name in the column {name_column}",
+                f"expected a file name in each {unit}",
+                f"remove the {unit}, or add the name",
             )
         if name in marks:
             repeated[name] = line
@@ -98,6 +99,12 @@ def read_marks(path: AnyPath) -> Marks:
         score = _cell(columns, SCORE, row)
         texts = (reason, f"score {score}" if score else "")
         marks[name] = Mark(reason, ", ".join(filter(None, texts)))
+    if not marks:
+        raise InputError(
+            f"{path} has no rows",
+            "expected a file name in each row below the header",
+            "add the names of the images, or leave out --mark",
+        )
     return Marks(path.name, marks, tuple(repeated))
 
 
@@ -152,7 +159,7 @@ def find_marked(marks: Marks, census: Census, set_name: str) -> MarkedImages:
     if marks.repeated:
         names = number_of(len(marks.repeated), "name is", "names are")
         remarks.append(
-            f"{names} there several times, the first line counts: {listed(marks.repeated)}"
+            f"{names} there several times, the first one counts: {listed(marks.repeated)}"
         )
     return MarkedImages(dict(sorted(mark_by_row.items())), remarks, unknown_names)
 

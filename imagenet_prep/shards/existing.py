@@ -98,7 +98,8 @@ class ExistingShards(Struct, frozen=True):
             )
         count = number_of(len(self.foreign), "shard")
         raise UsageError(
-            f"{layout.output_dir} holds {count} not made here, {self.foreign[0]} first",
+            f"{layout.output_dir} holds {count} that no earlier run recorded, "
+            f"{self.foreign[0]} first",
             "expected none, or only those of an earlier run",
             hint,
         )
@@ -152,12 +153,14 @@ class _Recorded(Struct, frozen=True):
         """Read them; raises UsageError if another set has a split of the plan."""
         layout = records.layout
         foreign_splits = records.foreign_splits
+        prefix = ""
+        if plan.dataset.kind == RECIPE:
+            prefix = "give this set another output_file_prefix in its recipe, or "
         for split in plan.totals.keys() & foreign_splits.keys():
             raise UsageError(
                 f"{layout.output_dir} holds the {split} shards of another set",
                 f"expected none: that set is recorded in {foreign_splits[split].state_dir}",
-                "give this set another output_file_prefix in its recipe, "
-                "or choose another folder with --output",
+                f"{prefix}choose another folder with --output",
             )
         pending = frozenset[str]()
         replacement = Replacement.find(layout, plan_on_disk) if plan_on_disk else None

@@ -250,7 +250,7 @@ class _Making:
             detail = f"{problem.subject}: {problem.detail}"
         elif altered := self._altered(expected):
             other_images = f", and of {len(altered) - 1:,} more" if len(altered) > 1 else ""
-            detail = f"by its index, the image or the boxes of {altered[0]}{other_images} changed"
+            detail = f"by its index, the record of {altered[0]}{other_images} differs"
         return InputError(
             (
                 f"{info.name} can't be made again: the raw data has changed since, "

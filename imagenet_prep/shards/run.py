@@ -151,8 +151,8 @@ def _record(info: ShardInfo, journal: Journal, progress: Progress) -> None:
     if before is not None and _is_other(info, before):
         progress.note(
             f"{info.name} differs from the earlier shard of the same inputs: "
-            f"{expected_and_got(before, info)}; either an image changed "
-            "but kept its size and time, or a library now encodes it differently"
+            f"{expected_and_got(before, info)}; an image may have changed "
+            "and kept its size and time, or a library may encode it differently now"
         )
     if info != before:
         journal.append(info)

@@ -13,17 +13,26 @@ class ArchiveFault(ValueError):  # noqa: N818 - a fault in data, not in the prog
     """A fault of an archive; ``offset`` is the byte at which ``reason`` shows.
 
     ``remedy`` is the advice for an archive that is intact, and can't be read in place; "" for a
-    damaged one.
+    damaged one. ``if_intact`` is the advice for one that may be intact, with other bytes before or
+    after it.
     """
 
-    def __init__(self, offset: int, reason: str, remedy: str = "") -> None:
+    def __init__(self, offset: int, reason: str, remedy: str = "", *, if_intact: str = "") -> None:
         super().__init__(offset, reason)
         self.offset = offset
         self.reason = reason
         self.remedy = remedy
+        self.if_intact = if_intact
 
     def __str__(self) -> str:
         return f"at byte {self.offset:,}: {self.reason}"
+
+    @property
+    def problem(self) -> str:
+        """The words between the archive and the byte, a verb first."""
+        if self.remedy:
+            return "can't be read in place,"
+        return "is damaged, or has other bytes," if self.if_intact else "is damaged"
 
 
 class TarFault(ArchiveFault):
@@ -44,10 +53,10 @@ class NoZip(ZipFault):
 
 def archive_error(archive: object, fault: ArchiveFault, hint: str) -> InputError:
     """The error for a fault of an archive; ``hint`` is the remedy for a damaged one."""
-    place = f"at byte {fault.offset:,}"
-    if fault.remedy:
-        return InputError(f"{archive} can't be read in place, {place}", fault.reason, fault.remedy)
-    return InputError(f"{archive} is damaged {place}", fault.reason, hint)
+    what = f"{archive} {fault.problem} at byte {fault.offset:,}"
+    if fault.if_intact:
+        hint = Hint(hint, "; or, ", fault.if_intact)
+    return InputError(what, fault.reason, fault.remedy or hint)
 
 
 PACK_PLAIN_FILES = Hint(
@@ -73,6 +82,9 @@ def special_member(name: str, kind: str, offset: int) -> TarFault:
     noun = _KINDS.get(kind, f"of type {kind!r}")
     return TarFault(offset, f"{name} is {noun}, not a plain file", PACK_PLAIN_FILES)
 
+
+UNJOIN = "if tars were joined, unpack it with tar --ignore-zeros, and pack the files again"
+"""The remedy for a tar with more than its padding after its end."""
 
 _ZIP_AGAIN = "unpack it, and zip its files again"
 _ZIP_REMEDIES = {

@@ -23,7 +23,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from imagenet_prep.images import is_npy
-from imagenet_prep.images.arrays import DEFLATES_TO, MAX_BYTES, ArrayError, read_npy_header
+from imagenet_prep.images.arrays import ArrayError, read_npy_header
 from imagenet_prep.sources.array_formats import is_of_array_format, open_array_format
 from imagenet_prep.sources.pickles import LongValue, PickledArray, as_text, load_pickle
 from imagenet_prep.sources.slices import Buffer, Container, ReadOrder, Row
@@ -32,10 +32,14 @@ from imagenet_prep.sources.stored_arrays import (
     SAVE_AS_NPZ,
     OtherFormError,
     StoredArray,
+    check_expansion,
+    check_rows,
     damage_named,
+    remedy_of,
 )
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.memory_maps import open_plain
+from imagenet_prep.text import listed
 
 _LARGEST_HEADER = 1 << 16  # bytes; NumPy refuses more than 10,000
 
@@ -43,6 +47,7 @@ _HEAD = 32  # bytes that tell a format
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 _IDX = re.compile(rb"\0\0\x08[\x01-\x04]")
 _GZIP = b"\x1f\x8b"
+_ZIPS = b"PK\x03\x04", b"PK\x05\x06"
 
 
 class ArrayFile(Container, frozen=True):
@@ -67,7 +72,10 @@ class ArrayFile(Container, frozen=True):
 
         def read(row: Row) -> Buffer:
             with damage_named(path):
-                stored, file, header = opened(row.name.split("/")[-2])
+                name = row.name.split("/")[-2]
+                if name not in arrays:
+                    raise ArrayError(f"expected an array {name}, got {listed(arrays) or 'none'}")
+                stored, file, header = opened(name)
                 file.seek(stored.start + row.offset * stored.item_bytes)
                 data = header + file.read(stored.item_bytes)
                 if len(data) != row.length:
@@ -103,7 +111,7 @@ def open_arrays(path: Path) -> Mapping[str, StoredArray]:
             head = file.read(_HEAD)
         if is_of_array_format(path.name, head):
             return open_array_format(path, head)
-        if head.startswith(b"PK"):
+        if head.startswith(_ZIPS):
             arrays = _of_npz(path)
             return {name: _as_pictures(array, is_pickle=False) for name, array in arrays.items()}
         is_old_pickle = is_downsampled(path.name) and head[:1] in (b"}", b"(")  # protocols 0 and 1
@@ -185,26 +193,24 @@ def names_of_classes(path: Path) -> dict[str, dict[int, str]]:
 
 def _checked(array: StoredArray, claimed: int, size: int) -> StoredArray:
     """The array, if a file of ``size`` bytes can hold its ``claimed`` bytes."""
-    is_empty = array.shape and not array.item_bytes
-    if min(array.shape, default=0) < 0 or is_empty or array.item_bytes > MAX_BYTES:
-        raise ArrayError(f"its shape {array.shape} has odd rows: none, or of more than 2 GiB")
-    if claimed > DEFLATES_TO * size:
-        raise ArrayError(
-            f"its header claims {claimed:,} bytes: a file of {size:,} bytes can't hold that"
-        )
+    check_rows(array)
+    check_expansion("it", claimed, size)
     return array
 
 
-def _of_npy(path: Path, opened: Callable[[], IO[bytes]], size: int) -> StoredArray:
+def _of_npy(
+    path: Path,
+    opened: Callable[[], IO[bytes]],
+    size: int,
+    in_c_order: str = "numpy.save('data.npy', numpy.ascontiguousarray(array))",
+) -> StoredArray:
     with opened() as file:
         head = io.BytesIO(file.read(_LARGEST_HEADER))
         shape, is_fortran, dtype = read_npy_header(head, has_texts=True)
         start = head.tell()
     if is_fortran and len(shape) > 1:
-        raise OtherFormError(
-            "it is stored in Fortran order",
-            "save it in C order: numpy.save('data.npy', numpy.ascontiguousarray(array))",
-        )
+        raise OtherFormError("it is stored in Fortran order", f"save it in C order: {in_c_order}")
+    stored = _checked(StoredArray(path, shape, dtype, opened, start), 0, size)
     expected = start + prod(shape) * dtype.itemsize
     if 0 < expected < size:
         raise OtherFormError(
@@ -212,7 +218,10 @@ def _of_npy(path: Path, opened: Callable[[], IO[bytes]], size: int) -> StoredArr
         )
     if expected != size:
         raise ArrayError(f"the .npy is cut or damaged: {size:,} bytes for the shape {shape}")
-    return _checked(StoredArray(path, shape, dtype, opened, start), 0, size)
+    return stored
+
+
+_NPZ_IN_C_ORDER = "numpy.savez('data.npz', x=numpy.ascontiguousarray(images), y=labels)"
 
 
 def _of_npz(path: Path) -> dict[str, StoredArray]:
@@ -224,11 +233,13 @@ def _of_npz(path: Path) -> dict[str, StoredArray]:
     arrays = {}
     for member in members:
         name, size = member.filename, member.file_size
-        if size > DEFLATES_TO * max(member.compress_size, 1):
-            packed = f"{member.compress_size:,} compressed bytes"
-            raise ArrayError(f"{name} claims {size:,} bytes: {packed} can't hold that")
+        check_expansion(name, size, max(member.compress_size, 1))
         opener = functools.partial(opened, name)
-        arrays[name.removesuffix(".npy")] = _of_npy(path, opener, size)
+        try:
+            array = _of_npy(path, opener, size, _NPZ_IN_C_ORDER)
+        except ArrayError as error:
+            raise OtherFormError(f"{name}: {error}", remedy_of(error)) from error
+        arrays[name.removesuffix(".npy")] = array
     return arrays
 
 
@@ -236,7 +247,9 @@ def _of_idx(path: Path, opener: Callable[..., Any]) -> StoredArray:
     with opener(path, "rb") as file:
         head = file.read(4)
         if not _IDX.match(head):
-            raise OtherFormError("it is not an IDX file of bytes", INTACT_OR_NPZ)
+            content = "its compressed content" if opener is gzip.open else "it"
+            got = f"expected 00 00 08 and 01 to 04 as the first bytes, got {head.hex(' ')}"
+            raise OtherFormError(f"{content} is not an IDX file of bytes: {got}", INTACT_OR_NPZ)
         dimensions = head[3]
         shape = struct.unpack(f">{dimensions}I", file.read(4 * dimensions))
     opened = functools.partial(opener, path, "rb")

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from imagenet_prep.images.arrays import ArrayError
 from imagenet_prep.sources.stored_arrays import (
     OtherFormError,
     StoredArray,
@@ -31,6 +30,8 @@ Arrays = dict[str, StoredArray]
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _MATLAB = b"MATLAB "
 _PIXELS = re.compile(rb"([^,\n]*,)*?(pixel_?0*[01],pixel|1x1,1x2|pixels(,|\r?\n))", re.IGNORECASE)
+_WHOLE = re.compile(r"\s*\d+(\.0*)?\s*")
+_SHOWN = 40
 _PIXEL = re.compile(r"pixel_?\d+|\d+x\d+", re.IGNORECASE)
 _CIFAR = re.compile(r"(data_batch_\d+|test_batch)\.bin")
 _STL = re.compile(r"(train|test|unlabeled)_([Xy])\.bin")
@@ -274,25 +275,32 @@ def _read_pixel_rows(
         expected = len(samples[0][0]) if samples else len(pixels)
         if len(pixels) != expected:
             count = number_of(len(pixels), "pixel")
-            problem = f" has {count}: expected {expected:,}, as in the first row"
+            problem = f" has {count}: expected {expected:,}, as in an earlier row"
             raise _bad_line(line, problem)
         samples.append((pixels, other_cells))
     return splits
 
 
 def _bytes_of(texts: list[str], line: int) -> Any:
+    if not texts:
+        raise _bad_line(line, " has no pixels")
     has_points = any("." in text for text in texts)
     number_type = np.float64 if has_points else np.int64
     try:
         numbers = np.array(texts, number_type)
     except (ValueError, OverflowError) as error:
-        raise _bad_line(line, f" has a pixel that is no number: {error}") from error
-    if not numbers.size:
-        raise _bad_line(line, " has no pixels")
+        raise _bad_pixel(line, texts) from error
     are_whole = not (numbers % 1).any()
     if not are_whole or numbers.min() < 0 or numbers.max() > 255:
-        raise _bad_line(line, " has pixels that are no whole numbers from 0 to 255")
+        raise _bad_pixel(line, texts)
     return numbers.astype(np.uint8)
+
+
+def _bad_pixel(line: int, texts: list[str]) -> OtherFormError:
+    """The fault of the first pixel that is not written as expected."""
+    bad_pixels = (text for text in texts if not _WHOLE.fullmatch(text) or float(text) > 255)
+    pixel = next(bad_pixels, "")[:_SHOWN]
+    return _bad_line(line, f" has the pixel {pixel!r}: expected 0 to 255, in digits")
 
 
 def _bad_line(line: int, problem: str) -> OtherFormError:
@@ -360,11 +368,14 @@ def _stl_rows(path: Path, *, is_images: bool) -> Any:
     return images_by_column.transpose(0, 3, 2, 1)
 
 
+_OTHER_NAME = "get an intact copy of it; if it is no file of CIFAR-10 or STL-10, rename it"
+
+
 def _check_rows(path: Path, row_bytes: int, more: str = "") -> None:
     size = path.stat().st_size
     if size % row_bytes:
         expected = f"expected a multiple of {row_bytes:,}, the bytes of an image{more}"
-        raise ArrayError(f"it has {size:,} bytes: {expected}")
+        raise OtherFormError(f"it has {size:,} bytes: {expected}", _OTHER_NAME)
 
 
 IsOfFormat = Callable[[str, bytes], bool]

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from imagenet_prep.errors import InputError
 from imagenet_prep.sources.parquet_columns import Schema, image_column, parts_of, schema_of
 from imagenet_prep.sources.parquets import (
     HEAD,
     ParquetRow,
+    changed_row,
     check_pyarrow,
     faults_named,
     without_image,
@@ -45,17 +45,12 @@ class ArrowImages(Container, frozen=True):
         starts = [0, *itertools.accumulate(map(len, batches))]
 
         def read(row: Row) -> Buffer:
-            data = None
-            if row.offset < starts[-1]:
-                number = bisect.bisect_right(starts, row.offset) - 1
-                data = batches[number][row.offset - starts[number]].as_buffer()
+            if row.offset >= starts[-1]:
+                raise changed_row(path, row, f"a file of {starts[-1]:,} rows")
+            number = bisect.bisect_right(starts, row.offset) - 1
+            data = batches[number][row.offset - starts[number]].as_buffer()
             if data is None or data.size != row.length:
-                got = "no bytes" if data is None else f"{data.size:,}"
-                raise InputError(
-                    f"{path} has changed since it was first looked at",
-                    f"expected {row.length:,} bytes in row {row.offset:,}, got {got}",
-                    "run the same command again once nothing writes to it",
-                )
+                raise changed_row(path, row, "null" if data is None else f"{data.size:,}")
             return memoryview(data).cast("B")
 
         return read
@@ -95,7 +90,7 @@ def _open(path: Path) -> Any:
     check_pyarrow()
     import pyarrow as pa
 
-    with faults_named(path, noun="Arrow file"):
+    with faults_named(path, noun="an Arrow file"):
         source = pa.memory_map(str(path))
         has_footer = source.read(len(_WITH_FOOTER)) == _WITH_FOOTER
         source.seek(0)

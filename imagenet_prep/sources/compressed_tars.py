@@ -45,6 +45,8 @@ def refuse_compressed(archive: object, start: bytes, inside: str = "") -> None:
 def _how_to_decompress(archive: object, compression: str, inside: str) -> str:
     """The commands that decompress a tar, or the one ``inside`` an archive."""
     if not isinstance(archive, Path):
+        if inside:
+            return f"unpack {archive} on a local disk, and decompress the tars in it"
         return "copy it to a local disk, decompress it there, and put the plain tar in its place"
     path = str(archive)
     if inside:
@@ -61,7 +63,7 @@ def _how_to_decompress(archive: object, compression: str, inside: str) -> str:
         next_step = "then run the same command again"
     else:
         target = unused_path(target.removesuffix(".tar"), ".tar")
-        next_step = f"then name {target}"
+        next_step = f"then use {target} in its place"
     return Hint(decompress_command(path, target, compression), f"    ({next_step})")
 
 

@@ -315,7 +315,7 @@ def _read_text(path: AnyPath) -> str:
         raise InputError(
             f"{path} is not UTF-8, at byte {place:,}",
             "expected a text of file names",
-            "save it as UTF-8",
+            "save it as UTF-8, or name another file",
         ) from error
 
 
@@ -328,8 +328,8 @@ def _within(entry: str, base: Path, path: AnyPath, line: int) -> str:
         name = name[len(root) :]
     if f"{posixpath.normpath(name)}/".startswith(("/", "../")):
         raise InputError(
-            f"{path}, line {line}: {entry} leads out of the data",
-            f"expected a path below {base}",
+            f"{path}, line {line}: {entry} is not written as a path below {base}",
+            "expected the path of a file there",
             "name the folder that holds all files: --raw FOLDER, or DATAPATH of the environment",
         )
     if not {"", ".", ".."}.isdisjoint(name.split("/")):
@@ -351,23 +351,30 @@ def look_up(files: FileList, base: AnyPath, engine: Engine) -> tuple[Catalog, Re
     chunks = (files.names[start : start + _CHUNK] for start in starts)
     catalogs: list[Catalog] = []
     remarks: list[Remarks] = []
+    faults: list[tuple[int, str]] = []
     listings = in_order(engine, LookUp(base), chunks)
     for start, (catalog, chunk_remarks, missing) in zip(starts, listings, strict=True):
-        if missing:
-            row, reason = missing[0]
-            more = ""
-            if missing[1:]:
-                count = number_of(len(missing) - 1, "more line names", "more lines name")
-                more = f"; {count} no file that can be read"
-            path, line = below(base, files.names[start + row]), files.lines[start + row]
-            raise InputError(
-                f"{files.path}, line {line}: {path} {reason}{more}",
-                "expected every line to name a file that can be read",
-                f"bring the file back, or correct the line; paths start at {base}",
-            )
+        faults += [(start + row, reason) for row, reason in missing]
         catalogs.append(catalog)
         remarks.append(chunk_remarks)
+    if faults:
+        raise _missing(files, base, faults)
     return Catalog.join(catalogs, is_listed=True), Remarks.join(remarks)
+
+
+def _missing(files: FileList, base: AnyPath, faults: Sequence[tuple[int, str]]) -> InputError:
+    """The error for lines without a file that can be read; the first one is named."""
+    row, reason = faults[0]
+    more = ""
+    if faults[1:]:
+        count = number_of(len(faults) - 1, "more line names", "more lines name")
+        more = f"; {count} no file that can be read"
+    path, line = below(base, files.names[row]), files.lines[row]
+    return InputError(
+        f"{files.path}, line {line}: {path} {reason}{more}",
+        "expected every line to name a file that can be read",
+        f"correct the line, or put a file there; paths start at {base}",
+    )
 
 
 class LookUp(Struct, frozen=True):

@@ -65,7 +65,7 @@ def _iter_values(view: memoryview) -> Iterator[_Value]:
             _, transaction = struct.unpack_from("<QQ", view, trees_start + 2 * _TREE.size)
             trees.append((transaction, root))
     if not trees or not page_size:
-        raise ValueError("it does not start as an LMDB does, with a page of facts")
+        raise ValueError("it does not start as an LMDB does: expected a meta page")
     root = max(trees)[1]
     if root != _EMPTY:
         yield from _iter_page(view, page_size, root, set())
@@ -76,8 +76,10 @@ def _iter_page(
 ) -> Iterator[_Value]:
     start = number * page_size
     _, _, flags, lower, _ = _PAGE.unpack_from(view, start)
-    if number in visited or not flags & (_BRANCH | _LEAF):
-        raise ValueError(f"page {number:,} is neither a branch nor a leaf, or is in the tree twice")
+    if number in visited:
+        raise ValueError(f"page {number:,} is in the tree twice")
+    if not flags & (_BRANCH | _LEAF):
+        raise ValueError(f"page {number:,} is neither a branch nor a leaf of the tree")
     if lower > page_size:
         raise ValueError(f"page {number:,} has places of nodes beyond its end")
     visited.add(number)
@@ -89,8 +91,8 @@ def _iter_page(
             continue
         if node_flags & _SUBTREE:
             raise OtherFormError(
-                "it holds several databases: expected one",
-                "copy the database of images into an LMDB of its own",
+                "it holds a database with a name: expected images in the one without",
+                "copy the images into an LMDB without named databases",
             )
         offset = key_at + key_size
         if node_flags & _BIG:
@@ -112,7 +114,7 @@ def _sample(view: memoryview, value: _Value) -> SlicedSample:
     ending = ending_of(bytes(view[offset : offset + min(length, 32)]))
     if not ending:
         raise OtherFormError(
-            f"the value of {name} is neither an image nor a Datum with an encoded one",
+            f"the value of {name} is neither an image of a known format nor Caffe's Datum of one",
             "write the database again with an encoded image, such as a JPEG, in each value",
         )
     return SlicedSample(_with_ending(name, ending), offset, length, {"label": label})

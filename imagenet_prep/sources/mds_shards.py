@@ -99,7 +99,7 @@ def _header(view: memoryview) -> tuple[tuple[int, ...], Sequence[_Column]]:
         facts = [config[f"column_{fact}"] for fact in ("names", "encodings", "sizes")]
         return offsets, list(zip(*facts, strict=True))
     except (LookupError, TypeError, ValueError) as error:
-        raise ValueError("the description of its columns is damaged") from error
+        raise ValueError("its description of columns can't be read") from error
 
 
 def _cells(
@@ -113,7 +113,7 @@ def _cells(
         length = lengths[name] if size is None else size
         cell = data[place : place + length]
         if len(cell) != length:
-            raise ValueError(f"sample {number:,} ends within {name}")
+            raise ValueError(f"sample {number:,} ends within its column {name}")
         yield name, encoding, place, cell
         place += length
 
@@ -137,7 +137,8 @@ def _sample(data: memoryview, start: int, number: int, columns: Sequence[_Column
     if image is None:
         encodings = ", ".join(f"{name}: {encoding}" for name, encoding, _ in columns)
         raise OtherFormError(
-            f"sample {number:,} has no image in a column of {either(_IMAGES)}: it has {encodings}",
+            f"sample {number:,} has no image of a known format in a column of {either(_IMAGES)}: "
+            f"it has {encodings}",
             "get an intact copy of it; or write its images as jpeg or png",
         )
     image_start, length, ending = image

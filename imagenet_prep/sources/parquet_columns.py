@@ -20,7 +20,7 @@ _USUAL = ("image", "img", "jpg", "jpeg", "png", "webp", "picture", "photo")
 """Usual names of a column of images, the likeliest first."""
 
 REMEDY = "get an intact copy of it"
-USUAL_COLUMNS = "a column image of bytes and path, and a column label of whole numbers"
+USUAL_COLUMNS = "the columns image, with bytes and path, and label, of whole numbers"
 
 
 class Schema(Struct, frozen=True):
@@ -80,6 +80,8 @@ def _readable_columns(columns: Sequence[Any]) -> tuple[list[str], str | None]:
             objects = column.name
     return (plain if objects is None else [*plain, objects]), objects
 
+
+_LONGEST = 300  # characters of the columns in a message
 
 _BOXES = re.compile(r"box|object|annotations\b")
 """Words in the names of columns that hold boxes, or of the fields of those."""
@@ -160,7 +162,7 @@ def _is_binary(arrow_type: Any) -> bool:
 def no_images(path: Path, schema: Any) -> InputError:
     """The error for a file without a column of images."""
     return InputError(
-        f"{path} holds no images",
+        f"{path} has no column of images",
         f"expected a column of bytes, or of structs with bytes; got {_columns_in_words(schema)}",
         "name a file that has the bytes of images in a column",
     )
@@ -174,7 +176,7 @@ def other_columns(path: Path, schema: Any) -> InputError:
         " on its folder",
     )
     return InputError(
-        f"{path} has other columns than Hugging Face's files of ImageNet",
+        f"{path} has other columns, or types of columns, than Hugging Face's ImageNet",
         f"expected {USUAL_COLUMNS}; got {_columns_in_words(schema)}",
         hint,
     )
@@ -183,7 +185,9 @@ def other_columns(path: Path, schema: Any) -> InputError:
 def _columns_in_words(schema: Any) -> str:
     """The columns with their types, as far as they fit in a line."""
     words = ", ".join(f"{field.name}: {field.type}" for field in schema)
-    return words[:300] or "no columns"
+    if len(words) > _LONGEST:
+        return f"{words[:_LONGEST]}..."
+    return words or "no columns"
 
 
 def has_usual_columns(schema: Iterable[Any]) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import errno
 import importlib.util
 import itertools
 import os
@@ -240,7 +241,7 @@ class _Rows:
     def read(self, row: Row) -> Buffer:
         """The bytes of an image."""
         if not 0 <= row.offset < self._starts[-1]:
-            raise self._changed(row, f"a file of {self._starts[-1]:,} rows")
+            raise changed_row(self._path, row, f"a file of {self._starts[-1]:,} rows")
         with self._lock:
             if not self._first <= row.offset < self._stop:
                 self._begin(bisect.bisect_right(self._starts, row.offset) - 1)
@@ -248,7 +249,8 @@ class _Rows:
                 self._decode()
             content = self._decoded[row.offset - self._first].as_buffer()
         if content is None or content.size != row.length:
-            raise self._changed(row, "null" if content is None else f"{content.size:,}")
+            got = "null" if content is None else f"{content.size:,}"
+            raise changed_row(self._path, row, got)
         return memoryview(content).cast("B")  # pyarrow declares them signed
 
     def _begin(self, group: int) -> None:
@@ -260,15 +262,17 @@ class _Rows:
         self._decoded = ()  # free the memory first
         batch = next(self._batches, None)
         if batch is None:
-            raise _damaged(self._path, self._first, "its row group ends before its last row")
+            raise _damaged(self._path, self._first, "a group of rows ends before its last row")
         self._decoded = parts_of(batch.column(self._image))[0]
 
-    def _changed(self, row: Row, got: str) -> InputError:
-        return InputError(
-            f"{self._path} has changed since it was first looked at",
-            f"expected {row.length:,} bytes in row {row.offset:,}, got {got}",
-            "run the same command again once nothing writes to it",
-        )
+
+def changed_row(path: Path, row: Row, got: str) -> InputError:
+    """The error for a row that is not as it was listed."""
+    return InputError(
+        f"{path} has changed since it was first looked at",
+        f"expected {row.length:,} bytes in row {row.offset:,}, got {got}",
+        "run the same command again once nothing writes to it",
+    )
 
 
 def _open(path: Path, needed: Sequence[str] = ("image", "label")) -> ParquetFile:
@@ -309,7 +313,9 @@ def _batches(path: Path, file: ParquetFile, first: int, group: int, *columns: st
 
 
 @contextlib.contextmanager
-def faults_named(path: Path, row: int | None = None, noun: str = "parquet file") -> Iterator[None]:
+def faults_named(
+    path: Path, row: int | None = None, noun: str = "a parquet file"
+) -> Iterator[None]:
     """Turn pyarrow's errors about a file into the error that names it; rows before ``row`` were
     read; None while it is opened.
     """
@@ -318,7 +324,7 @@ def faults_named(path: Path, row: int | None = None, noun: str = "parquet file")
     try:
         yield
     except (ArrowException, OSError, UnicodeError) as error:
-        number = getattr(error, "errno", None)
+        number = errno.EISDIR if path.is_dir() else getattr(error, "errno", None)
         reason = str(error).partition("\n")[0]
         if number:
             raise unreadable(path, OSError(number, os.strerror(number))) from error
@@ -329,11 +335,16 @@ def faults_named(path: Path, row: int | None = None, noun: str = "parquet file")
             raise InputError(what, reason, f"free some memory, or {REMEDY}") from error
         if row is not None:
             raise _damaged(path, row, reason) from error
-        raise InputError(f"{path} is damaged, or no {noun}", reason, REMEDY) from error
+        raise InputError(f"{path} can't be read as {noun}", reason, _remedy(reason)) from error
 
 
 def _damaged(path: Path, row: int, reason: str) -> InputError:
-    return InputError(f"{path} is damaged at row {row:,}, or after it", reason, REMEDY)
+    return InputError(f"{path} can't be read at row {row:,}, or after it", reason, _remedy(reason))
+
+
+def _remedy(reason: str) -> str:
+    """The advice for a file that pyarrow can't read."""
+    return "write it again without encryption" if "encrypted" in reason else REMEDY
 
 
 def without_image(path: Path, row: int) -> InputError:

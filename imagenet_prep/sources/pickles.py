@@ -25,7 +25,7 @@ import numpy as np
 from msgspec import Struct
 
 from imagenet_prep.images.arrays import ArrayError
-from imagenet_prep.sources.stored_arrays import SAVE_AS_NPZ, OtherFormError
+from imagenet_prep.sources.stored_arrays import INTACT_OR_NPZ, SAVE_AS_NPZ, OtherFormError
 from imagenet_prep.storage.memory_maps import open_plain
 
 _LONG = 1 << 16
@@ -39,6 +39,8 @@ _LENGTH_BYTES = _BYTES_OPCODES | _TEXT_OPCODES
 _OPCODES = {opcode.code.encode("latin1"): opcode for opcode in pickletools.opcodes}
 
 _BLOCK = 1 << 18
+
+_READ = "expected arrays of NumPy, numbers, texts, lists and dictionaries"
 
 
 class LongValue(Struct, frozen=True):
@@ -127,7 +129,8 @@ def load_pickle(path: Path) -> dict[str, Any]:
     except (ArrayError, OSError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - any failure of the unpickler is the file's fault
-        raise ArrayError(f"its pickle is damaged: {error}") from None
+        reason = f"{type(error).__name__}: {error}"
+        raise OtherFormError(f"its pickle can't be read: {reason}", INTACT_OR_NPZ) from None
     if not isinstance(loaded, dict):
         return {}
     return {as_text(name): value for name, value in loaded.items()}
@@ -175,12 +178,10 @@ def _check_opcode(opcode: pickletools.OpcodeInfo, content: mmap.mmap) -> None:
     argument = opcode.arg.reader(cast("IO[bytes]", content)) if opcode.arg else None
     table_size = argument if "PUT" in opcode.name and isinstance(argument, int) else 0
     if table_size > len(content):
-        raise ArrayError(f"its pickle claims {argument:,} values in {len(content):,} bytes")
+        found = f"its pickle of {len(content):,} bytes has a value of number {argument:,}"
+        raise ArrayError(f"{found}: it is damaged")
     if "PERSID" in opcode.name:
-        raise OtherFormError(
-            "its pickle refers to values outside of it: only NumPy arrays are read from pickles",
-            SAVE_AS_NPZ,
-        )
+        raise OtherFormError(f"its pickle refers to values outside of it: {_READ}", SAVE_AS_NPZ)
 
 
 def _long_value(content: mmap.mmap, opcode: str) -> LongValue | None:
@@ -212,15 +213,17 @@ class _Dtype:
     def __init__(self, code: str, *_: object) -> None:
         if not re.fullmatch("[biuf][1248]", code):
             raise OtherFormError(
-                f"its pickle holds values of type {code}: expected bool, integers or floats of at "
-                "most 64 bits",
+                f"its pickle holds values of NumPy's type {code}: expected bool, integers or "
+                "floats of at most 64 bits",
                 SAVE_AS_NPZ,
             )
         self.dtype = np.dtype(code)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         if state[0] != 3 or state[2:] != (None, None, None, -1, -1, 0):
-            raise ArrayError(f"its pickle describes a type of values in an unknown way: {state}")
+            raise OtherFormError(
+                f"its pickle describes a type of values in an unknown way: {state}", INTACT_OR_NPZ
+            )
         self.dtype = self.dtype.newbyteorder(state[1])
 
 
@@ -243,7 +246,7 @@ class PickledArray:
         if not expected <= len(content) <= (2 * expected if is_text else expected):
             raise ArrayError(
                 f"its pickle holds {len(content):,} bytes for an array of shape {self.shape} "
-                f"of {self.dtype}"
+                f"of {self.dtype}: expected {expected:,}"
             )
 
     def values(self, path: Path) -> np.ndarray[Any, Any]:
@@ -307,8 +310,5 @@ class _Arrays(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         """The stand-in for one of the names that arrays need."""
         if (module, name) not in _GLOBALS:
-            raise OtherFormError(
-                f"its pickle names {module}.{name}: only NumPy arrays are read from pickles",
-                SAVE_AS_NPZ,
-            )
+            raise OtherFormError(f"its pickle names {module}.{name}: {_READ}", SAVE_AS_NPZ)
         return _GLOBALS[module, name]

@@ -89,12 +89,13 @@ def missing_shards(paths: Iterable[object]) -> list[InputError]:
 
 def _fault_of_set(missing: Sequence[str], count: int, pattern: str) -> InputError:
     """The fault of ``count`` files that match a pattern and are not all named."""
-    is_there = all(Path(path).is_absolute() and Path(path).exists() for path in missing)
-    fault = "not named with the others" if is_there else "missing, by the names of the others"
-    remedy = "name all of them together" if is_there else "add what is missing"
-    verb = "is" if len(missing) == 1 else "are"
+    absent = [path for path in missing if not (Path(path).is_absolute() and Path(path).exists())]
+    shown = absent or missing
+    fault = "missing, by the names of the others" if absent else "not named with the others"
+    remedy = "add what is missing" if absent else "name all of them together"
+    verb = "is" if len(shown) == 1 else "are"
     return InputError(
-        f"{len(missing):,} of {number_of(count, 'file')} {verb} {fault}: {listed(missing)}",
+        f"{len(shown):,} of {number_of(count, 'file')} {verb} {fault}: {listed(shown)}",
         f"expected {number_of(count, 'file')} {pattern}",
         f"{remedy}; or give the files names without -of-",
     )

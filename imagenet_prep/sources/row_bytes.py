@@ -163,7 +163,7 @@ def refuse_changed(path: AnyPath, is_the_same: bool) -> None:
     if not is_the_same:
         raise InputError(
             f"{path} has changed since it was first looked at",
-            "it was replaced or written to",
+            "expected the same file, of the same size and time of modification",
             "run the same command again once nothing writes to it",
         )
 

@@ -59,7 +59,7 @@ class _Head(Struct, frozen=True):
         if content is None:
             raise ValueError("catalog.json is gone")
         if _digest(content) != digest:
-            raise ValueError("catalog.json has another digest than was recorded")
+            raise ValueError("catalog.json is not the one that was recorded")
         return convert(json.loads(content), cls)
 
 
@@ -165,8 +165,8 @@ def load_catalog(folder: AnyPath, digest: str, pieces: Sequence[range] | None = 
         return _read_rows(head, files, pieces)
     except ValueError as error:
         raise DamagedError(
-            f"{folder} is damaged: {error}",
-            "expected the listing of raw data as imagenet-prep convert wrote it",
+            f"{folder} can't be used: {error}",
+            "expected the listing of raw data as this version of imagenet-prep convert writes it",
             Hint("run the same ", mention("convert"), " again: it lists the raw data again"),
         ) from error
 

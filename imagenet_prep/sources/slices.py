@@ -144,7 +144,7 @@ def container_class(name: str) -> type[Container]:
     try:
         return _container_classes[name]
     except KeyError:
-        raise ValueError(f"no kind of container is called {name}") from None
+        raise ValueError(f"it names {name}, an unknown kind of container") from None
 
 
 class Row(NamedTuple):
@@ -207,17 +207,17 @@ class Gone(Container, frozen=True):
 
 def gone(path: AnyPath) -> InputError:
     """The error for a consumed file that is required again."""
-    detail = "convert --consume gave its space to the shards"
+    detail = "convert --consume freed its space while it made shards of its images"
     hint = Hint(
         "get it again with ",
         mention("download"),
         "; then ",
         mention("repair"),
-        " makes wrong or missing shards, ",
+        " makes wrong or missing shards, or ",
         mention("convert"),
-        " another set",
+        " makes another set",
     )
-    return InputError(f"{path} was consumed: its images are in the shards alone", detail, hint)
+    return InputError(f"{path} was consumed", detail, hint)
 
 
 class Reader:

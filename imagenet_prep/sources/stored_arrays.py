@@ -31,6 +31,9 @@ _INTACT = "get an intact copy of it"
 INTACT_OR_NPZ = f"{_INTACT}; or {SAVE_AS_NPZ}"
 """Remedies for a file of arrays in a form that is not read."""
 
+ARRAYS = "arrays"
+"""The noun for what a file may hold, in messages."""
+
 _LONGEST_REASON = 300
 
 
@@ -100,7 +103,7 @@ class StoredArray(Struct, frozen=True):
                 blocks = iter(functools.partial(file.read, 1 << 20), b"")
                 size = sum(map(len, blocks))
             if size != expected and not (self.is_inside and size > expected):
-                raise ArrayError(f"expected {expected:,} bytes, got {size:,}")
+                raise ArrayError(f"its content has {size:,} bytes: expected {expected:,}")
 
 
 class ArrayLike(Protocol):
@@ -168,20 +171,38 @@ def stored_rows(path: Path, load: Callable[[], ArrayLike]) -> StoredArray:
     rows = load()
     shape, opened = tuple(map(int, rows.shape)), functools.partial(_stream, load)
     stored = StoredArray(path, shape, np.dtype(rows.dtype), opened)
-    if not stored.shape or not stored.item_bytes or stored.item_bytes > MAX_BYTES:
-        raise ArrayError(
-            f"its shape {stored.shape} has no rows, empty rows, or rows of more than 2 GiB"
-        )
+    if not stored.shape:
+        raise OtherFormError("it is a single value: expected rows", INTACT_OR_NPZ)
+    check_rows(stored)
     check_claim(path, stored.shape, stored.dtype)
     return stored
 
 
+def check_rows(stored: StoredArray) -> None:
+    """Raise ArrayError unless an array, which may be a single value, has rows that a record can
+    hold.
+    """
+    if min(stored.shape, default=0) < 0:
+        raise ArrayError(f"its shape {stored.shape} has a negative number")
+    if stored.shape and not stored.item_bytes:
+        raise OtherFormError(f"its shape {stored.shape} has rows without values", INTACT_OR_NPZ)
+    if stored.item_bytes > MAX_BYTES:
+        found = f"its shape {stored.shape} has rows of {stored.item_bytes:,} bytes"
+        raise OtherFormError(f"{found}: expected at most {MAX_BYTES:,}", INTACT_OR_NPZ)
+
+
 def check_claim(path: Path, shape: Sequence[int], dtype: np.dtype[Any]) -> None:
-    """Raise ArrayError for an array of more bytes than its file can hold, compressed."""
-    claimed, size = prod(map(int, shape)) * dtype.itemsize, path.stat().st_size
+    """Raise ArrayError for an array of more bytes than its file can hold, deflated."""
+    claimed = prod(map(int, shape)) * dtype.itemsize
+    check_expansion("it", claimed, path.stat().st_size)
+
+
+def check_expansion(name: str, claimed: int, size: int) -> None:
+    """Raise ArrayError if ``size`` bytes would expand to more than deflated data can."""
     if claimed > DEFLATES_TO * size:
-        raise ArrayError(
-            f"its header claims {claimed:,} bytes: a file of {size:,} bytes can't hold that"
+        expected = f"expected at most {DEFLATES_TO:,} times as many"
+        raise OtherFormError(
+            f"{name} claims to hold {claimed:,} bytes in {size:,} bytes: {expected}", INTACT_OR_NPZ
         )
 
 
@@ -193,24 +214,28 @@ def need_library(name: str, extra: str, files: str) -> Any:
     """Import a library that an extra brings.
 
     Raises:
-        UsageError: it is not installed.
+        UsageError: it is not installed, or can't be imported.
     """
     import importlib
 
+    top = name.partition(".")[0]
+    reader = f"{top}, which reads {files},"
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        hint = install_extra(extra)
-        top = name.partition(".")[0]
+        if not isinstance(error, ModuleNotFoundError) or error.name != top:
+            raise UsageError(
+                f"{reader} can't be imported", str(error), f"install {top} again"
+            ) from error
         raise UsageError(
-            f"{top}, which reads {files}, is not installed",
+            f"{reader} is not installed",
             f'expected the packages of the extra "{extra}"',
-            hint,
+            install_extra(extra),
         ) from error
 
 
 @contextlib.contextmanager
-def damage_named(path: Path, noun: str = "arrays") -> Iterator[None]:
+def damage_named(path: Path, noun: str = ARRAYS) -> Iterator[None]:
     """Turn any failure to read a file, or of a library, into an error that names the file;
     it may hold a ``noun``.
     """
@@ -222,14 +247,21 @@ def damage_named(path: Path, noun: str = "arrays") -> Iterator[None]:
         if isinstance(error, OSError) and error.errno:
             raise unreadable(path, error) from error
         reason = str(error)[:_LONGEST_REASON]  # shapes may have numbers of any length
-        if isinstance(error, (LookupError, struct.error)):
-            reason = "it is cut, or its parts contradict each other"
+        if isinstance(error, (LookupError, struct.error)) and not path.stat().st_size:
+            reason = "it is empty"
+        elif isinstance(error, (LookupError, struct.error)):
+            reason = "it is too short, or its parts contradict each other"
         elif isinstance(error, zipfile.BadZipFile):
-            reason = f"its zip is cut or damaged: {reason}"
-        raise InputError(f"{path} can't be read as {noun}", reason, _remedy(error)) from error
+            reason = f"its zip can't be read: {reason}"
+        hint = remedy_of(error)
+        if noun == ARRAYS and not isinstance(
+            error, ArrayError
+        ):  # the library may not read its form
+            hint = INTACT_OR_NPZ
+        raise InputError(f"{path} can't be read as {noun}", reason, hint) from error
 
 
-def _remedy(error: Exception) -> str:
+def remedy_of(error: Exception) -> str:
     """The advice about a file that can't be read."""
     if not isinstance(error, ArrayError):
         return _INTACT

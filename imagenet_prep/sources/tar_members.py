@@ -20,7 +20,7 @@ from zlib import adler32
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import mention
 from imagenet_prep.hints import Hint
-from imagenet_prep.sources.archive_faults import TarFault, special_member
+from imagenet_prep.sources.archive_faults import UNJOIN, TarFault, special_member
 from imagenet_prep.storage.refusals import unreadable
 
 BLOCK = 512
@@ -89,7 +89,7 @@ def iter_members(view: Sliceable, start: int, stop: int) -> Iterator[Member]:
         return _may_pad(length, stop - start) and read(end, length).count(0) == length
 
     stop = min(stop, len(view))
-    return _walk(read, is_padding, start, stop, "beyond the end of the archive")
+    return _walk(read, is_padding, start, stop, "beyond the end of the tar")
 
 
 def stream_members(
@@ -156,7 +156,8 @@ class _Window:
         block = self._stream.read(_STREAM_BLOCK)
         self._end += len(block)
         if self._end > self._limit:
-            raise TarFault(self._limit, f"the stream exceeds the limit of {self._limit:,} bytes")
+            limit = f"expected at most {self._limit:,}"
+            raise TarFault(self._limit, f"it unpacks to more bytes: {limit}", REMEDY)
         return block
 
 
@@ -223,14 +224,15 @@ def _check_end(
     read: Read, is_padding: IsPadding, position: int, coming: dict[bytes, bytes]
 ) -> None:
     if coming:
-        raise TarFault(position, "the archive ends after an extension header, before its member")
+        raise TarFault(position, "zeros follow an extension header: expected its member")
     if read(position + BLOCK, BLOCK) != _ZEROS:
-        raise TarFault(position + BLOCK, "a single block of zeros, expected two at the end")
+        raise TarFault(position + BLOCK, "one block of zeros ends the members: expected two")
     if not is_padding(position + 2 * BLOCK):
         raise TarFault(
             position,
             "more than padding follows the end blocks: another tar or other bytes, zeros in place "
             "of a part, or padding of an unusual length",
+            if_intact=UNJOIN,
         )
 
 
@@ -256,7 +258,7 @@ def _parse_size(header: bytes, offset: int) -> int:
     field = header[124:136]
     if field[0] & 0x80:  # base 256 (GNU): big-endian two's complement after the flag
         if field[0] != 0x80:
-            raise TarFault(offset, "a member whose size is negative or too large")
+            raise TarFault(offset, "the size of a member is negative or too large")
         return int.from_bytes(field[1:], "big")
     digits = field.strip(b" \0")
     try:
@@ -266,7 +268,7 @@ def _parse_size(header: bytes, offset: int) -> int:
         pass
     if not digits:
         return 0
-    raise TarFault(offset, f"{_show(field)} is not a size")
+    raise TarFault(offset, f"the size of a member is {_show(field)}: expected octal digits")
 
 
 def _apply(fields: dict[bytes, bytes], name: bytes, size: int, offset: int) -> tuple[bytes, int]:
@@ -275,15 +277,15 @@ def _apply(fields: dict[bytes, bytes], name: bytes, size: int, offset: int) -> t
         raise special_member(_show(name), "S", offset)
     if text := fields.get(b"size"):
         if not text.isdigit() or len(text) > 20:
-            raise TarFault(offset, f"{_show(text)} is not a size")
+            raise TarFault(offset, f"the size of a member is {_show(text)}: expected digits")
         size = int(text)
     return fields.get(b"path") or name, size
 
 
 def _parse_extension(kind: int, size: int, read: Read, offset: int) -> dict[bytes, bytes]:
     if size > _LARGEST_EXTENSION:
-        limit = f"expected at most {_LARGEST_EXTENSION:,}"
-        raise TarFault(offset - BLOCK, f"an extension header of {size:,} bytes: {limit}")
+        found = f"an extension header has {size:,} bytes"
+        raise TarFault(offset - BLOCK, f"{found}: expected at most {_LARGEST_EXTENSION:,}")
     content = read(offset, size)
     if kind == _LONG_NAME:
         return {b"path": content.partition(b"\0")[0]}
@@ -304,14 +306,14 @@ def _parse_pax(content: bytes, offset: int) -> dict[bytes, bytes]:
         pair = content[position + len(digits) + 1 : max(stop - 1, 0)]
         key, equals, value = pair.partition(b"=")
         if not equals or stop > len(content) or content[stop - 1] != ord("\n"):
-            raise TarFault(offset + position, "a broken record in a pax header")
+            raise TarFault(offset + position, "a record in a pax header is damaged")
         records[key] = value
         position = stop
     return records
 
 
 def _cut(offset: int) -> TarFault:
-    return TarFault(offset, "the archive ends here, without its two end blocks")
+    return TarFault(offset, "the tar ends here: expected two blocks of zeros at its end")
 
 
 def _show(name: bytes) -> str:
@@ -360,10 +362,16 @@ def stream_faults(source: object, tell: Callable[[], int] = int) -> Iterator[Non
     try:
         yield
     except TarFault as fault:
-        verb = "can't be read" if fault.remedy else "is damaged"
-        what = f"{source} {verb} at byte {fault.offset:,} of its tar"
+        problem = "can't be read" if fault.remedy else fault.problem
+        what = f"{source} {problem} at byte {fault.offset:,} of its tar"
+        if fault.offset < BLOCK and not fault.remedy:
+            what = f"{source} is not a tar, or is damaged at byte {fault.offset:,}"
         raise InputError(what, fault.reason, REMEDY) from fault
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except gzip.BadGzipFile as error:
+        raise InputError(
+            f"{source} is damaged, or has other bytes, before byte {tell():,}", str(error), REMEDY
+        ) from error
+    except (EOFError, zlib.error) as error:
         raise InputError(
             f"{source} is damaged before byte {tell():,}", str(error), REMEDY
         ) from error

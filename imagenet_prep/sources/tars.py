@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import ClassVar, Generic, Protocol
 
 from msgspec import Struct
@@ -111,7 +112,18 @@ def walk(
         if start == end:
             raise InputError(f"{archive} is empty", "expected a tar", hint) from fault
         head = bytes(view[start : min(end, start + BLOCK)])
+        if head.startswith(_ZIP_MAGIC):
+            remedy = _remedy_of_zip(view.path, inside) if hint == WHOLE_COPY else hint
+            raise InputError(f"{archive} is a zip, not a tar", "expected a tar", remedy) from fault
         raise _no_tar(archive, fault, head, hint) from fault
+
+
+def _remedy_of_zip(archive: object, inside: str) -> str:
+    """The advice for a zip whose name is not that of a zip; it may be ``inside`` an archive."""
+    if inside:
+        return f"unpack {archive}, and rename {inside} so that it ends with {ZIP}"
+    rename = f"rename it so that it ends with {ZIP}"
+    return rename if isinstance(archive, Path) else f"copy it to a local disk, and {rename}"
 
 
 def _no_tar(archive: str, fault: TarFault, head: bytes, hint: str) -> InputError:
@@ -119,9 +131,6 @@ def _no_tar(archive: str, fault: TarFault, head: bytes, hint: str) -> InputError
     if is_web_page(head):
         what = f"{archive} is a web page or XML, not an archive"
         return InputError(what, "expected a tar, got HTML or XML", hint)
-    if head.startswith(_ZIP_MAGIC):
-        remedy = f"rename it so that it ends with {ZIP}" if hint == WHOLE_COPY else hint
-        return InputError(f"{archive} is a zip, not a tar", "expected a tar", remedy)
     what = f"{archive} is not a tar, or is damaged at byte {fault.offset:,}"
     return InputError(what, fault.reason, hint)
 

@@ -167,14 +167,19 @@ def _find_directory(view: Sliceable) -> tuple[int, int, int]:
     """Start and end of the central directory, and the number of its entries."""
     end = _find_end(view)
     if end.disks != {0} or end.entries_here != end.entries:
-        reason = "this is one part of a zip that was split over several files"
+        reason = "by its end record, this is one part of a zip that was split over several files"
         raise unread_zip(end.offset, reason, "split")
     if end.start + end.length != end.offset:
         before = end.offset - end.length - end.start
         what = "its directory would reach into its end"
         if before > 0:
             what = f"{number_of(before, 'byte precedes', 'bytes precede')} the zip"
-        raise ZipFault(end.offset, f"{what}, or the sizes here are wrong")
+        zip_again = "if other bytes precede it, unpack it, and zip the files again"
+        raise ZipFault(
+            end.offset,
+            f"{what}, or the sizes here are wrong",
+            if_intact=zip_again if before > 0 else "",
+        )
     if end.entries * _CENTRAL.size > end.length:
         reason = f"{end.entries:,} entries can't be in a central directory of {end.length:,} bytes"
         raise ZipFault(end.offset, reason)
@@ -191,7 +196,7 @@ def _find_end(view: Sliceable) -> _End:
         if bytes(view[0 : min(4, size)]) in (b"PK\3\4", b"PK\5\6"):
             reason = "the archive does not end with a central directory: it was truncated, "
             raise CutZip(size, f"{reason}its end is damaged, or other bytes follow")
-        raise NoZip(size, "this is not a zip: it has no end record")
+        raise NoZip(size, "it is not a zip: it has no end record")
     offset = size - len(tail) + at
     locator = bytes(view[max(0, offset - _END_LOCATOR.size) : offset])
     if locator.startswith(b"PK\6\7") and len(locator) == _END_LOCATOR.size:
@@ -214,7 +219,8 @@ def _read_end_64(view: Sliceable, offset: int, locator: bytes) -> _End:
     record = bytes(view[offset_64 : offset_64 + _END_64.size]) if offset_64 < offset else b""
     if len(record) < _END_64.size or not record.startswith(b"PK\6\6"):
         raise ZipFault(
-            offset - _END_LOCATOR.size, "the end of the central directory is not where this points"
+            offset - _END_LOCATOR.size,
+            "the end of the central directory is not where the zip64 locator points",
         )
     _, _, _, _, disk, first_disk, count_here, count, length, start = _END_64.unpack(record)
     disks = {disk, first_disk, located_disk}
@@ -251,7 +257,7 @@ def _parse(
     extra = begin + name_length
     following = extra + extra_length + comment_length
     if mark != b"PK\1\2":
-        raise ZipFault(position, "no entry of a central directory")
+        raise ZipFault(position, "expected an entry of the central directory, got other bytes")
     if following > len(window):
         raise ZipFault(position, "the central directory ends within an entry")
     name = bytes(window[begin:extra])
@@ -272,31 +278,36 @@ def _check(entry: Entry, disk: int, made_by: int, attributes: int) -> None:
     """Raise ZipFault for an unreadable or impossible entry."""
     name, position, size = entry.name, entry.address, entry.size
     if entry.flags & _ENCRYPTED:
-        raise unread_zip(position, f"{_show(name)} is encrypted", "encrypted")
+        raise unread_zip(position, f"{_show(name)} is marked as encrypted", "encrypted")
     _check_sizes(entry)
     if disk:
-        reason = f"{_show(name)} is in another part of a split zip"
+        reason = f"by its entry, {_show(name)} is in another part of a split zip"
         raise unread_zip(position, reason, "split")
     is_folder = name.endswith(b"/")
     file_type = (attributes >> 16) & _FILE_TYPES
     if made_by >> 8 == _UNIX and not is_folder and file_type not in _PLAIN:
         reason = f"{_show(name)} is a link, a device or the like, not a plain file"
         raise unread_zip(position, reason, "special")
-    if not name or (size and is_folder):
-        raise ZipFault(position, f"a file without a name, or a folder with content: {_show(name)}")
+    if not name:
+        raise ZipFault(position, "an entry has no name")
+    if size and is_folder:
+        raise ZipFault(position, f"{_show(name)} is a folder, but has content")
 
 
 def _check_sizes(entry: Entry) -> None:
     """Raise ZipFault unless an entry has a method that can be read, and sizes that it allows."""
     name, position, size, packed = _show(entry.name), entry.address, entry.size, entry.packed
     if entry.method not in _METHODS:
-        reason = f"{name} is compressed by method {entry.method}, neither stored nor deflated"
+        reason = (
+            f"{name} has compression method {entry.method}: expected 0 (stored) or 8 (deflated)"
+        )
         raise unread_zip(position, reason, "method")
     if entry.method == STORED and size != packed:
         reason = f"{name} is stored, but its {size:,} bytes are recorded as {packed:,}"
         raise ZipFault(position, reason)
     if entry.method == DEFLATED and size > _DENSEST * packed:
-        raise ZipFault(position, f"{name} should inflate from {packed:,} to {size:,} bytes")
+        most = f"expected at most {_DENSEST:,} times as many"
+        raise ZipFault(position, f"{name} should inflate from {packed:,} to {size:,} bytes: {most}")
     if entry.method == DEFLATED and size > LARGEST_INFLATED:
         reason = f"{name} should inflate from {packed:,} to {size:,} bytes: expected at most 1 GiB"
         raise unread_zip(position, reason, "large")
@@ -318,7 +329,7 @@ def _widen(extra: bytes, narrow: tuple[int, int, int, int], position: int) -> li
             wide.append(number)
             continue
         if len(content) < width:
-            raise ZipFault(position, "a zip64 field that is too short")
+            raise ZipFault(position, "an entry has a zip64 field that is too short")
         wide.append(int.from_bytes(content[:width], "little"))
         content = content[width:]
     return wide
@@ -332,7 +343,7 @@ def _find_zip_64(extra: bytes, position: int) -> bytes:
         if field_id == _ZIP_64:
             return extra[at + 4 : at + 4 + length]
         at += 4 + length
-    raise ZipFault(position, "sizes beyond 32 bits, but no zip64 field for them")
+    raise ZipFault(position, "an entry has no zip64 field: expected one for values beyond 32 bits")
 
 
 def _data_start(view: Sliceable, entry: Entry) -> int:
@@ -344,7 +355,9 @@ def _data_start(view: Sliceable, entry: Entry) -> int:
     mark, flags, method, crc, packed, size, name_length, extra_length = _LOCAL.unpack(header)
     name_stop = at + _LOCAL.size + name_length
     if mark != b"PK\3\4" or bytes(view[at + _LOCAL.size : name_stop]) != entry.name:
-        raise ZipFault(at, f"no local header for {_show(entry.name)}")
+        raise ZipFault(
+            at, f"the local header of {_show(entry.name)} is not here, or has another name"
+        )
     if size == _FULL_32 or packed == _FULL_32:
         extra = bytes(view[name_stop : name_stop + extra_length])
         size, packed, _, _ = _widen(extra, (size, packed, 0, 0), at)

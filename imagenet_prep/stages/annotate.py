@@ -307,7 +307,9 @@ def _wnid_of(split: str, folder: str, name: str) -> str:
         return folder
     number = facts.validation_number(f"{name}.JPEG")
     if number is None:
-        raise AnnotationFault(f"{_EXPECTED}a name like ILSVRC2012_val_00000001.xml")
+        raise AnnotationFault(
+            f"{_EXPECTED}a name from ILSVRC2012_val_00000001.xml to ..._00050000.xml"
+        )
     return facts.validation_wnids()[number - 1]
 
 

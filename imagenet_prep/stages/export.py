@@ -102,7 +102,8 @@ def export(
     packer_class = load_format(container)
     _refuse_options(container, packer_class, layout, out, on_damaged)
     source = SourceSet.load(layout, on_damaged)
-    packer = _open_packer(packer_class, source)
+    skippable = packer_class.unit != "set" and on_damaged == "refuse"
+    packer = _open_packer(packer_class, source, skippable)
     folder = out or local_path(layout.output_dir) / container
     target = Layout(folder)
     identity = _identity(container, packer, source)
@@ -110,7 +111,7 @@ def export(
     with hold(target.lock_paths):
         _refuse_other(target, identity)
         run = _export_shards(target, packer, source, identity, progress, engine)
-        _refuse_failures(run, source, packer.unit, progress)
+        _refuse_failures(run, source, skippable, progress)
         if not any(run.left_out.values()):
             remove_damaged_images(target)
         source = _without(source, run)
@@ -148,12 +149,12 @@ def _refuse_options(
         )
 
 
-def _open_packer(packer_class: type[Packer], source: SourceSet) -> Packer:
+def _open_packer(packer_class: type[Packer], source: SourceSet, skippable: bool) -> Packer:
     """The packer of a set, some of whose records it may read."""
     try:
         return packer_class(source)
     except DamagedRecordError as error:
-        raise _with_hint(error, packer_class.unit) from error
+        raise _with_hint(error, skippable) from error
 
 
 def _without(source: SourceSet, run: ExportRun) -> SourceSet:
@@ -164,19 +165,21 @@ def _without(source: SourceSet, run: ExportRun) -> SourceSet:
     return replace(source, shards=tuple(shards))
 
 
-def _refuse_failures(run: ExportRun, source: SourceSet, unit: str, progress: Progress) -> None:
+def _refuse_failures(
+    run: ExportRun, source: SourceSet, skippable: bool, progress: Progress
+) -> None:
     """Raise the error of the first shard that could not be exported, if any."""
     if run.failures:
         done = number_of(len(source.shards) - len(run.failures), "shard is", "shards are")
         progress.note(f"{done} exported, {len(run.failures):,} not")
-        raise _with_hint(run.failures[0], unit)
+        raise _with_hint(run.failures[0], skippable)
 
 
-def _with_hint(error: Exception, unit: str) -> Exception:
-    """An error; that of a damaged record says how to continue without the record, if the format
-    copies records.
+def _with_hint(error: Exception, skippable: bool) -> Exception:
+    """An error; that of a damaged record says how to continue without the record, if records can
+    be left out and were not to be.
     """
-    if isinstance(error, DamagedRecordError) and unit != "set":
+    if isinstance(error, DamagedRecordError) and skippable:
         return error.with_hint(Hint(error.hint, "; --on-damaged skip leaves out damaged records"))
     return error
 
@@ -274,11 +277,16 @@ def _refuse_other(target: Layout, identity: dict[str, Any]) -> None:
         )
         expected = "an export of the same shards, or an empty folder"
     else:
-        content = f"another export, to {container}"
+        content = f"another export, {_shown_container(container)}"
         expected = f"one to {identity['container']}, or an empty folder"
     raise InputError(
         f"{target.output_dir} holds {content}", f"expected {expected}", "choose an empty folder"
     )
+
+
+def _shown_container(container: object) -> str:
+    """The format that an export's file names, for a message."""
+    return f"to {container}" if isinstance(container, str) else "to an unknown format"
 
 
 def _file_names(target: Layout) -> list[str]:

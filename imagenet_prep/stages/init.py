@@ -44,7 +44,7 @@ from imagenet_prep.storage.files import absence_of, save_bytes
 from imagenet_prep.storage.layout import RAW_NAME
 from imagenet_prep.storage.location import refuse_url
 from imagenet_prep.storage.refusals import writing
-from imagenet_prep.text import nearest_words
+from imagenet_prep.text import nearest_words, number_of
 
 _ARCHIVES_OF_IMAGENET = ("ILSVRC2012_img_train.tar", "ILSVRC2012_img_val.tar")
 
@@ -267,15 +267,13 @@ def _load(
 
 
 def _check_count(dataset: RecipeDataset, proposal: Proposal, target: Path) -> None:
-    """Raise InputError if the recipe takes other files than those that were found."""
+    """Raise InputError if the recipe takes another number of files than was found."""
     count = sum(len(split.catalog) for split in dataset.splits)
     if count != len(proposal.names):
-        problem = (
-            f"{target} would take {count:,} files, and {len(proposal.names):,} were found: "
-            "it is not kept"
-        )
-        hint = "write a recipe whose `source` names them"
-        raise InputError(problem, "expected all of them", hint)
+        files = number_of(count, "file")
+        problem = f"{target} was not written: it would take {files}, not {len(proposal.names):,}"
+        hint = "write a recipe whose `source` names the files"
+        raise InputError(problem, "expected the files that init found, and no others", hint)
 
 
 def _whole_text(content: str, choice: Choice, target: Path, blocks: Sequence[str]) -> str:

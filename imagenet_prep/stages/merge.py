@@ -109,6 +109,12 @@ def _nothing_to_merge(state: SetState) -> InputError:
                 "run ", mention("convert"), " with --rank first; without --rank, no merge is needed"
             ),
         )
+    if state.kind == "finished":
+        return InputError(
+            f"{layout.state_dir} has the journals of ranks, but no sound plan",
+            f"expected {layout.plan_path}, next to a finished set",
+            Hint("to check the finished set: ", command("verify", layout.output_dir)),
+        )
     return InputError(state.sentence, f"expected a plan: {layout.plan_path}", state.following)
 
 

@@ -201,7 +201,7 @@ class _SetCheck(Struct, frozen=True):
         state = self.inventory.state
         reasons = {
             "part": "ranks made these shards, which are not merged.",
-            "unfinished": f"{self._done} done, without a usable manifest.",
+            "unfinished": f"{self._done}.",
             "replacing": "shards of an older set are not removed yet.",
         }
         return state.kind, reasons.get(state.kind, "")
@@ -212,9 +212,10 @@ class _SetCheck(Struct, frozen=True):
         total = len(self.inventory.expected)
         if state.plan:
             total = len(state.plan.fingerprints_by_name())
-        done = total - len(state.missing)
-        shards = number_of(total, "shard")
-        return f"{done:,} of {shards}"
+        done = f"{total - len(state.missing):,} of {number_of(total, 'shard')} done"
+        if state.kind == "unfinished" and not state.missing:
+            return f"{done}, but {state.fault_of_manifest}"
+        return done
 
     def _notes(self) -> Iterator[str]:
         """Notes about an unfinished set, the data set, images that were set aside, and ranks."""
@@ -224,7 +225,7 @@ class _SetCheck(Struct, frozen=True):
             resume = self.dataset.following(
                 inventory.state.records, {"convert": "partly", "annotate": "done"}
             )
-            yield Hint(f"this conversion is not finished: {self._done}; to resume: ", resume)
+            yield Hint(f"this conversion is not finished ({self._done}); to resume: ", resume)
         yield from self.dataset.notes(inventory, is_part=self.is_part)
         if inventory.manifest and has_copies(inventory.manifest.sources):
             yield "made from several copies of the images, which were compared by sample"

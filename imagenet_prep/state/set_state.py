@@ -151,11 +151,11 @@ class SetState(Struct, frozen=True, dict=True):
         if self.kind == "replacing":
             return f"{folder} holds shards of an older set, which --overwrite has not removed yet"
         if self.kind == "unfinished" and not self.missing:
-            return f"{folder} holds every shard of a set, but {self._fault_of_manifest()}"
+            return f"{folder} holds every shard of a set, but {self.fault_of_manifest}"
         if self.kind == "unfinished":
             return f"{folder} holds an unfinished set: {self._missing_words()}"
         if self.manifest is None and not self.strays:
-            return f"{folder} holds a set whose records are damaged or gone: {self.reason}"
+            return f"{folder} holds a set without a usable plan and manifest: {self.reason}"
         return f"{folder} holds files that contradict each other: {self.reason}"
 
     @property
@@ -198,8 +198,9 @@ class SetState(Struct, frozen=True, dict=True):
                 return
         raise InputError(self.sentence, "expected a finished set", self.following)
 
-    def _fault_of_manifest(self) -> str:
-        """The reason that a set with every shard is not finished."""
+    @property
+    def fault_of_manifest(self) -> str:
+        """The reason that a set with every shard is not finished, as what follows "but"."""
         if self.damage is not None:
             return self.damage.detail
         if self.records.usable_manifest is not None:

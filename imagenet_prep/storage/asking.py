@@ -213,7 +213,7 @@ def _no_bucket(url: str, answer: str) -> InputError:
     bucket = path.partition("/")[0]
     noun = "container" if scheme == "az" else "bucket"
     return InputError(
-        f"the {noun} {scheme}://{bucket} does not exist",
+        f"the store finds no {noun} {scheme}://{bucket}",
         answer,
         f"create it, or use another one{_which_server(scheme)}",
     )
@@ -291,6 +291,8 @@ def who(scheme: str) -> str:
         install = CommandLine(("pip", "install", "botocore"), in_sentence=True)
         profile = Hint(", or AWS_PROFILE (~/.aws is read if botocore is installed: ", install, ")")
     public = f"; a public bucket needs none: {_PUBLIC[scheme]}=true"
+    if scheme == "az":
+        public = f"; a public container needs only the name and {_PUBLIC[scheme]}=true"
     return Hint(f"set {_SIGN_UP[scheme]}", profile, public)
 
 
@@ -309,10 +311,14 @@ def _network_fault(message: str) -> tuple[type[NetworkError], str]:
         ("TimedOut", "the server was silent for too long"),
         ("timed out", "the server was silent for too long"),
         ("Connection reset", "the connection was reset"),
+        (
+            "redirect without LOCATION",
+            "the store redirects: AWS_REGION may not be the region of the bucket",
+        ),
         ("IncompleteMessage", "the server closed the connection without an answer"),
     ):
         if sign in message:
             return NetworkError, reason
     if _CUT_ANSWER.search(message):
         return IncompleteAnswerError, "the answer was cut short"
-    return NetworkError, "the connection failed"
+    return NetworkError, "the request failed"

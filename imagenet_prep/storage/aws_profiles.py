@@ -43,7 +43,7 @@ def read_profile() -> dict[str, Any]:
         if not profile:
             return {}
         raise AccessError(
-            f"AWS_PROFILE is {profile}, and botocore, which reads profiles, is not installed",
+            f"AWS_PROFILE is {profile}, and botocore, which reads profiles, can't be imported",
             "expected botocore, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
             Hint(command_line(["pip", "install", "botocore"]), ", or: ", _EXPORT),
         ) from error

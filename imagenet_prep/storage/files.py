@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.storage.location import AnyPath, Appender, local_or_none, open_store, split
-from imagenet_prep.storage.refusals import unreadable
+from imagenet_prep.storage.refusals import AGAIN, unreadable
 from imagenet_prep.storage.store import MOST, FolderEntry
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ def plain_lines(path: AnyPath, max_bytes: int = 1 << 26) -> Iterator[bytes]:
                 if len(line) > max_bytes:
                     raise InputError(
                         f"{path} holds a line of more than {max_bytes:,} bytes",
-                        "expected shorter lines",
+                        "expected shorter lines, as imagenet-prep writes them",
+                        f"move the file away, {AGAIN}",
                     )
                 yield line
     except FileNotFoundError:
@@ -109,6 +110,18 @@ IN_WORDS = {
     "nothing": "a broken link",
 }
 """What ``kind_of`` says about a path that is listed in its folder, for messages."""
+
+
+def kind_in_words(path: AnyPath) -> str:
+    """The kind of file at a path as a message has it: "missing" if not even a broken link is there.
+
+    Raises:
+        InputError: as kind_of.
+    """
+    kind = kind_of(path)
+    local = local_or_none(path)
+    is_link = local is not None and local.is_symlink()
+    return "missing" if kind == "nothing" and not is_link else IN_WORDS[kind]
 
 
 def atomic_file(path: AnyPath) -> contextlib.AbstractContextManager[IO[bytes]]:

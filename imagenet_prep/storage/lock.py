@@ -167,7 +167,7 @@ def _busy(path: Path) -> BusyError:
         holder = str(claims[0])
     return BusyError(
         f"another run holds {path.parent.parent}",
-        f"held by {holder or 'a process that has just started'}",
+        f"held by {holder or 'a process that has just started or ended'}",
         Hint("wait until it ends, or stop it, then run the same command again", remove_claim(path)),
     )
 

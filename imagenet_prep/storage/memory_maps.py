@@ -210,7 +210,7 @@ def refuse_replaced(path: Path, file: Path | int, opened: FileState) -> None:
         raise unreadable(path, error) from error
     if state != opened:
         raise InputError(
-            f"{path} was replaced while it was open",
+            f"{path} was changed or replaced while it was open",
             "expected the same file",
             "open the set, or run the command, again",
         )

@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from imagenet_prep.errors import AccessError, InputError, UsageError, WriteError
+from imagenet_prep.hints import Hint
 from imagenet_prep.storage import first_request
 from imagenet_prep.storage.asking import (
     ENDPOINTS,
@@ -408,10 +409,11 @@ def client(scheme: str, bucket: str) -> Any:
     try:
         return make(**{name: bucket}, client_options=http, retry_config=retry, **profile)
     except (obstore.exceptions.BaseError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
         raise AccessError(
-            f"{scheme}://{bucket} can't be reached with the environment variables as they are",
-            "one is missing, or has an invalid value",
-            who(scheme),
+            f"{scheme}://{bucket} can't be used with the settings of this process",
+            f"the library of object stores (obstore) reports: {reason}",
+            Hint(f"check the environment variables {_PREFIX[scheme]}_..., or ", who(scheme)),
         ) from error
 
 

@@ -155,7 +155,9 @@ def writing(path: object) -> Iterator[None]:
 
 def unreadable(path: object, error: OSError) -> InputError:
     """The error for an existing file that can't be read."""
-    return InputError(f"{path} can't be read", error.strerror or str(error), _mend(error))
+    is_object = "://" in str(path) and error.errno == errno.ENOENT
+    hint = f"correct the URL, or restore the object, {AGAIN}" if is_object else _mend(error)
+    return InputError(f"{path} can't be read", error.strerror or str(error), hint)
 
 
 def _mend(error: OSError) -> str:

@@ -173,7 +173,7 @@ def _iter_inflated(stream: _Inflated, compression: str) -> Iterator[Framed]:
             offset += HEADER.size + length + FOOTER.size
             number += 1
     except _StrayBytesError:
-        reason = f"bytes follow the end of the {compression} stream that are no whole one"
+        reason = f"the {compression} stream ends, and the bytes after it are not another whole one"
         raise CompressionError(number, offset, reason) from None
     except EOFError:
         reason = f"the {compression} stream has no end: it is cut short or damaged"

@@ -365,7 +365,7 @@ def _varint_at(view: Buffer, position: int, stop: int) -> tuple[int, int]:
         if byte < 0x80:
             return number & 0xFFFFFFFFFFFFFFFF, position
         shift += 7
-    raise ExampleError("a varint does not end")
+    raise ExampleError("a number (varint) has no end")
 
 
 def parse_fields(view: Buffer, position: int, stop: int) -> list[tuple[int, int, int, int]]:

@@ -360,7 +360,9 @@ def _unequal_counts(counts: Sequence[int]) -> BoxesError:
     lists = ", ".join(inception.EDGES)
     if len(counts) > len(inception.EDGES):
         lists += ", label"
-    return BoxesError("image/object/bbox", f"lists {lists} differ in length: {counts}")
+    return BoxesError(
+        "image/object/bbox", f"lists {lists} differ in length: {', '.join(map(str, counts))}"
+    )
 
 
 def _get(features: Mapping[str, Feature], name: str, kind: type[F]) -> F | None:

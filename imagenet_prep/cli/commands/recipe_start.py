@@ -93,11 +93,19 @@ def init(
     is_about_folder = bool(as_structure) or options != InitOptions()
     if is_list:
         if is_about_folder or example or folder is not None or output is not None:
-            raise _other_options()
+            raise UsageError("--list with other arguments", "expected --list alone")
         return _list_examples()
     if example is not None:
-        if is_about_folder or (folder is not None and output is not None):
-            raise _other_options()
+        if is_about_folder:
+            raise UsageError(
+                f"--example {example} with options about a folder of data",
+                "expected --example NAME, and at most the file to write",
+            )
+        if folder is not None and output is not None:
+            raise UsageError(
+                f"--example {example} with two files to write: {folder} and {output}",
+                "expected one of them",
+            )
         return _write_example(example, output or folder)
     if folder is None:
         raise UsageError(
@@ -130,7 +138,7 @@ def _split_places(texts: Sequence[str]) -> dict[str, str]:
                 f"--split {text} has no name or no place", "expected NAME=WHERE, as in train=Train"
             )
         if name in splits:
-            raise UsageError(f"--split {name} occurs twice", "expected each split once")
+            raise UsageError(f"--split {name} occurs more than once", "expected each split once")
         splits[name] = place
     return splits
 
@@ -151,11 +159,3 @@ def _write_example(name: str, file: Path | None) -> CommandOutcome:
     recipe, text = copy_example(name, file)
     print_example(recipe, text)
     return CommandOutcome({"recipe": str(recipe)})
-
-
-def _other_options() -> UsageError:
-    """The error of a call that mixes options for examples with others."""
-    return UsageError(
-        "init of a known data set with other options",
-        "expected --list alone, or --example NAME and the file to write",
-    )

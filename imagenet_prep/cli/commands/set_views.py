@@ -56,7 +56,10 @@ def status(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool) -
     from imagenet_prep.storage.refusals import as_error
 
     folder = output or data_dir
-    refuse_missing(folder, OF_A_RUN)
+    if output is None:
+        refuse_missing(folder, OF_A_RUN)
+    else:
+        refuse_missing(output)
 
     def look(layout: Layout) -> Status:
         try:
@@ -178,7 +181,7 @@ def _open(page: AnyPath) -> None:
     if local is None:
         say(f"a browser can't open {page}: copy the page to this machine first", error=True)
     elif not webbrowser.open(local.resolve().as_uri()):
-        say(f"no browser found here: open {page} in one", error=True)
+        say(f"no browser could be opened here: open {page} in one", error=True)
 
 
 class _ShowCommand(Command):

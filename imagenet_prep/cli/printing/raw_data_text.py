@@ -36,9 +36,9 @@ def print_needs(needs: Sequence[Need]) -> None:
         tell(f"on the file system of {room.folder}:")
         print_table(rows, left=2, indent="  ")
     if any(need.is_about for need in needs):
-        tell("Space and files are estimates where an archive is not listed yet.")
+        tell("Some sizes and numbers of files are estimates.")
     if not needs:
-        tell("Nothing is left to download or make.")
+        tell("This command has nothing left to download or make.")
 
 
 def print_download(summary: DownloadSummary, quiet: bool) -> None:
@@ -84,7 +84,8 @@ def _print_annotated(split: BoxesSummary) -> None:
     other_boxes = number_of(totals.other_class, "box", "boxes")
     tell(
         f"  left out: {other_boxes} of another class, "
-        f"{totals.no_area:,} without area; lists ended by xmin -1: {totals.ended_early:,}; "
+        f"{totals.no_area:,} without area in the image; "
+        f"files cut short at an xmin of -1: {totals.ended_early:,}; "
         f"files of other classes: {totals.other_files:,}"
     )
     images_with_boxes = number_of(totals.images, "image has", "images have")

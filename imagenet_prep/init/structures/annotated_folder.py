@@ -212,7 +212,7 @@ def _evidence(proposed: Proposed, matched: MatchedImages) -> list[str]:
     outlined = _OUTLINED.get(polygons, "")
     classes = number_of(len(annotations.classes), "class", "classes")
     class_names = listed(annotations.classes.values())
-    images = f"{matched.count:,} of {len(matched.images):,} images"
+    images = f"{matched.count:,} of {number_of(len(matched.images), 'image')}"
     evidence = [f"{listed(files)} {verb} {images}: {boxes}{outlined} of {classes}: {class_names}"]
     if annotations.divided:
         counts = [f"{len(rows):,} {split}" for split, rows in annotations.divided.items()]
@@ -261,7 +261,7 @@ def _faults_of_doubts(inspection: Inspection, proposed: Proposed) -> list[InputE
     """The faults of doubts about the annotations, which a user must accept."""
     faults: list[InputError] = []
     for doubt in proposed.doubts:
-        faults.append(InputError(f"{inspection.folder}: {doubt}", "expected boxes"))
+        faults.append(InputError(f"{inspection.folder}: {doubt}"))
     return faults
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
@@ -214,7 +215,8 @@ def _missed(inspection: Inspection, shape: Shape) -> list[InputError]:
         has_classes = not shape.roles.classes.isdisjoint(below.below)
         if has_classes and shape.splits and not is_mask_folder(folder):
             hint = _command_for_split(inspection, shape, folder)
-        problem = f"{inspection.folder}: {count} in {path}, next to the splits"
+        siblings = "splits" if shape.splits else "classes"
+        problem = f"{inspection.folder}: {count} in {path}, next to the {siblings}"
         faults.append(InputError(problem, "expected class folders, or splits of them", hint))
     if shape.roles.loose:
         faults += _fault_of_loose(inspection, shape)
@@ -231,7 +233,8 @@ def _fault_of_loose(inspection: Inspection, shape: Shape) -> list[InputError]:
         return []
     count = number_of(len(loose), inspection.noun)
     problem = f"{inspection.folder}: {loose[0]} is in no class folder ({count})"
-    return [InputError(problem, "expected CLASS/FILE")]
+    split = "SPLIT/" if shape.splits else ""
+    return [InputError(problem, f"expected {shape.lead}{split}CLASS/FILE")]
 
 
 def _labelled_elsewhere(inspection: Inspection, shape: Shape) -> list[InputError]:
@@ -280,7 +283,9 @@ def _of_another_case(inspection: Inspection, shape: Shape) -> list[InputError]:
     problem = (
         f"{inspection.folder}: classes that differ in the case of letters alone: {first_names}"
     )
-    hint = Hint("to make them one: ", in_sequence(moves))
+    hint = "give their folders one name"
+    if not any(Path(move.words[-1]).exists() for move in moves):
+        hint = Hint("to make them one: ", in_sequence(moves))
     return [InputError(problem, "expected one name for each class", hint)]
 
 

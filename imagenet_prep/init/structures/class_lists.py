@@ -157,7 +157,7 @@ def _interpret(
     if shape_of(inspection.items).has_classes:
         certainty = ONLY_IF_ASKED
     files = frozenset(name_list.name for name_list in lists)
-    images = f"{len(labels):,} of {total:,} images"
+    images = f"{len(labels):,} of {number_of(total, 'image')}"
     evidence = f"{listed(sorted(files))}: {manner}, {images}"
     skip_notes: list[str] = []
     if len(labels) < total:

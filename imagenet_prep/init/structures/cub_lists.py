@@ -30,17 +30,20 @@ def recognise(inspection: Inspection) -> Interpretation | None:
         return None
     assert inspection.content is not None
     base = inspection.folder / lead
-    path_by_number = _read_list(base / _PATHS)
+    path_by_number, _ = _read_list(base / _PATHS)
     names = {name.removeprefix(shape.lead) for name in shape.files.names()}
     listed_names = names.intersection(path_by_number.values())
     if not path_by_number or 2 * len(listed_names) < len(names):
         return None
-    split_by_number = _read_list(base / _SPLITS)
+    split_by_number, bad_line = _read_list(base / _SPLITS)
     list_files = _files_of_lists(inspection, lead)
     faults = _missing_images(base, path_by_number, names, _loose_images(inspection, shape))
-    faults += _missing_splits(base, path_by_number, split_by_number)
+    if bad_line:
+        faults.append(_fault_of_line(base / _SPLITS, bad_line))
+    else:
+        faults += _missing_splits(base, path_by_number, split_by_number)
     if not faults and f"{lead}{_LABELS}" in list_files:
-        label_by_number = _read_list(base / _LABELS)
+        label_by_number, _ = _read_list(base / _LABELS)
         faults += _contradictions(base, path_by_number, label_by_number)
     if _BOXES in inspection.annotations and not faults:
         return None  # with boxes, boxes-in-class-folders takes these classes and these splits
@@ -93,20 +96,26 @@ def _folder_of_lists(inspection: Inspection) -> str | None:
     return None
 
 
-def _read_list(path: Path) -> dict[str, str]:
-    """The text of each line of a list, by the number that it starts with;
-    none if a line has no number.
+def _read_list(path: Path) -> tuple[dict[str, str], int]:
+    """The text of each line of a list, by the number that it starts with, and 0; or none, and the
+    first line that has no number, no text, or the number of a line before it.
     """
     text_by_number: dict[str, str] = {}
     content = read_plain(path).decode(errors="replace")
-    for line in content.splitlines():
+    for line_number, line in enumerate(content.splitlines(), 1):
         number, _, text = line.strip().partition(" ")
         if not number:
             continue
         if not number.isdigit() or not text or number in text_by_number:
-            return {}
+            return {}, line_number
         text_by_number[number] = text.strip()
-    return text_by_number
+    return text_by_number, 0
+
+
+def _fault_of_line(path: Path, line: int) -> InputError:
+    """The fault of a line of the list of splits that is of another form."""
+    problem = f"{path}, line {line}: not the number of one more image, and 0 or 1"
+    return InputError(problem, "expected the number of each image once, and 0 or 1", "correct it")
 
 
 def _divide(
@@ -133,14 +142,14 @@ def _missing_images(
     missing = [path for path in unknown if path not in loose_names]
     faults: list[InputError] = []
     if missing:
-        count = number_of(len(missing), "image that is", "images that are")
-        problem = f"{base / _PATHS} names {count} not there: {listed(missing)}"
-        hint = f"get them, or take their lines out of {_PATHS}"
+        count = number_of(len(missing), "image")
+        problem = f"{base / _PATHS} names {count} that no class folder has: {listed(missing)}"
+        hint = f"get what is missing, or take its lines out of {_PATHS}"
         faults.append(InputError(problem, "expected all of them", hint))
     if loose:
         count = number_of(len(loose), "image")
         problem = f"{base / _PATHS} names {count} in no class folder: {listed(loose)}"
-        hint = f"move them into class folders, or take their lines out of {_PATHS}"
+        hint = f"move images into class folders, or take their lines out of {_PATHS}"
         faults.append(InputError(problem, "expected CLASS/FILE", hint))
     return faults
 
@@ -161,7 +170,7 @@ def _missing_splits(
     if not numbers:
         return []
     count = number_of(len(numbers), "image")
-    problem = f"{base / _SPLITS} has no 0 or 1 for {count}: {listed(numbers)}"
+    problem = f"{base / _SPLITS} has no 0 or 1 for {count}, by number: {listed(numbers)}"
     return [InputError(problem, "expected 0 or 1 for every image", "correct it")]
 
 

@@ -35,7 +35,7 @@ def recognise(inspection: Inspection) -> Interpretation | None:
         return None
     classes = class_order(set(labels.values()))
     class_names = listed(classes)
-    evidence = f"{listed(files)} has a tag of {len(labels):,} images: {class_names}"
+    evidence = f"{listed(files)} has a tag of {number_of(len(labels), 'image')}: {class_names}"
     names = list(labels)
     splits = splits_above(names)
     proposal = Proposal("files", "image", names, splits=splits, written_labels=labels)

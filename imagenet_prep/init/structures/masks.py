@@ -321,7 +321,7 @@ def _interpret(
     names = [name.removeprefix(lead) for name in images if name not in left_out]
     splits = splits_above(names)
     proposal = Proposal("files", "image", names, lead, splits=splits, annotations={"mask": keys})
-    counts = f"{len(images) - len(bare):,} of {len(images):,} images"
+    counts = f"{len(images) - len(bare):,} of {number_of(len(images), 'image')}"
     has = "has" if len(keys["folder"]) == 1 else "have"
     evidence = f"{listed(keys['folder'])} {has} masks of {counts}"
     losses = _without_counterpart(inspection, missing, "mask", "an image")

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError
 from imagenet_prep.hints import Hint
 from imagenet_prep.init.file_endings import DATA
-from imagenet_prep.init.folder_shapes import Shape, faults_of, is_usual, shape_of
+from imagenet_prep.init.folder_shapes import Shape, faults_of, is_usual, recipes_for_inner, shape_of
 from imagenet_prep.init.inspection import Inspection, main_content
 from imagenet_prep.init.packed_files import unpacking_hint
 from imagenet_prep.init.proposal import (
@@ -38,7 +38,6 @@ from imagenet_prep.sources.tars import folder_of_tar, noun_of
 from imagenet_prep.text import listed, number_of
 
 _SHARD = re.compile(r"[-_. ]*\d+$")
-_DEEP = "a recipe can say: source: {tar: ..., class_folder: inner}, or path"
 _FOR_READERS = re.compile(r"licen[cs]e|read_?me|copying", re.IGNORECASE)
 """Texts of a set that say nothing of its images, by their names without endings."""
 
@@ -64,12 +63,12 @@ def _recognise_plain(inspection: Inspection) -> Interpretation | None:
     as_source = _interpret(inspection, content, shape, tar_folders=are_splits)
     faults: list[InputError] = []
     if double is not None:
-        faults.append(_fault_of_double(inspection, double))
+        faults.append(_fault_of_double(inspection, double, names))
     meaning = "records without labels"
     labelled = 0
     if classes:
-        faults += faults_of(inspection.folder, shape, _DEEP)
-        meaning = f"the folders in the tars are the classes: {listed(classes)}"
+        faults += _faults_of_folders(inspection, shape, names)
+        meaning = f"the folders in the {_tars(inspection)} are the classes: {listed(classes)}"
         labelled = as_source.file_count
     faults += _faults_of_splits(inspection, shape, names)
     is_doubtful = double is not None and not classes
@@ -88,6 +87,18 @@ def _recognise_plain(inspection: Inspection) -> Interpretation | None:
         labelled=labelled,
         classes=len(classes),
     )
+
+
+def _faults_of_folders(
+    inspection: Inspection, shape: Shape, names: Sequence[str]
+) -> list[InputError]:
+    """The files that would be misread or lost if folders in tars became classes."""
+    if not shape.files.loose:
+        return faults_of(inspection.folder, shape, recipes_for_inner(names, shape))
+    name, lead = shape.files.loose[0]
+    count = number_of(len(shape.files.loose), "file")
+    problem = f"{inspection.folder}: {name} in {_tars(inspection)} is in no class folder ({count})"
+    return [InputError(problem, f"expected {lead}CLASS/FILE", _unpacking_tars(inspection))]
 
 
 def _are_splits(inspection: Inspection, content: Content, names: Sequence[str]) -> bool:
@@ -119,15 +130,16 @@ def _evidence(
     else:
         evidence += ", in no folder"
     if are_splits:
-        evidence += f", the tars are the splits: {listed(shape.splits)}"
+        evidence += f", the {_tars(inspection)} are the splits: {listed(shape.splits)}"
     return evidence
 
 
-def _fault_of_double(inspection: Inspection, name: str) -> InputError:
+def _fault_of_double(inspection: Inspection, name: str, names: Sequence[str]) -> InputError:
     """The fault of a file that is in several tars under one name."""
-    problem = f"{inspection.folder}: {name} is in several tars"
-    hint: str = Hint(inspection.command_as("class-tars"), " takes each tar for a class")
-    if "/" in name:
+    problem = f"{inspection.folder}: {name} is in several {_tars(inspection)}"
+    archive = noun_of(inspection.archives)
+    hint: str = Hint(inspection.command_as("class-tars"), f" takes each {archive} for a class")
+    if any("/" in other_name for other_name in names):
         hint = unpacking_hint(inspection.folder, list(inspection.archives), apart=True)
     return InputError(problem, "expected every name once", hint)
 
@@ -159,8 +171,8 @@ def _faults_of_splits(
     if not called_splits or (shape.classes and len(called_splits) < len(folders)):
         return []
     problem = (
-        f"{inspection.folder}: folders in tars are called as splits are, not as classes: "
-        f"{listed(called_splits)}"
+        f"{inspection.folder}: folders in {_tars(inspection)} are called as splits are, "
+        f"not as classes: {listed(called_splits)}"
     )
     return [InputError(problem, "expected one folder per class", _unpacking_tars(inspection))]
 
@@ -181,7 +193,8 @@ def _doubtful(inspection: Inspection, shape: Shape) -> list[InputError]:
     folders = [*shape.roles.doubtful, *shape.roles.missed]
     if not folders or not shape.roles.classes:
         return []
-    problem = f"{inspection.folder}: {listed(folders)} in tars may be more classes, or none"
+    place = f"{inspection.folder}: {listed(folders)} in {_tars(inspection)}"
+    problem = f"{place} may be more classes, or none"
     hint = "for all of them, a recipe can say: classes: [...]"
     return [InputError(problem, "expected class folders, or splits of them", hint)]
 
@@ -209,7 +222,7 @@ def _recognise_class_tars(inspection: Inspection) -> Interpretation | None:
         as_source,
         certainty=certainty,
         evidence=(f"{tars}, their names: {listed(classes)}",),
-        meaning=f"each tar is a class: {listed(classes)}",
+        meaning=f"each {noun_of(inspection.archives)} is a class: {listed(classes)}",
         is_labelled=True,
         labelled=as_source.file_count,
         classes=len(classes),
@@ -282,11 +295,14 @@ def _fault_of_left_out(inspection: Inspection, shape: Shape) -> InputError:
     hint = _unpacking_tars(inspection)
     if shape.roles.left_out:
         left_out = listed(shape.roles.left_out)
-        problem = f"{inspection.folder}: folders in tars that are no classes: {left_out}"
+        folders = f"folders in {_tars(inspection)} that are no classes"
+        problem = f"{inspection.folder}: {folders}: {left_out}"
         return InputError(problem, expected, hint)
     count = number_of(shape.roles.loose, "file")
-    place = shape.lead.rstrip("/")
-    problem = f"{inspection.folder}: {count} in {place} in tars, and in no class folder"
+    place = _tars(inspection)
+    if shape.lead:
+        place = f"{shape.lead.rstrip('/')} in {place}"
+    problem = f"{inspection.folder}: {count} in {place}, and in no class folder"
     return InputError(problem, expected, hint)
 
 
@@ -319,13 +335,15 @@ def _other_members(inspection: Inspection, content: Content) -> tuple[list[Input
                 others.append(name)
     skip_notes: list[str] = []
     if others:
-        skip_notes.append(f"no images in tars: {counted(others)} ({listed(others)})")
+        skip_notes.append(f"no images in {_tars(inspection)}: {counted(others)} ({listed(others)})")
     if empty:
-        skip_notes.append(f"{number_of(len(empty), 'empty tar')}: {listed(empty)}")
+        count = number_of(len(empty), f"empty {noun_of(empty)}")
+        skip_notes.append(f"{count}: {listed(empty)}")
     if not data:
         return [], skip_notes
     problem = (
-        f"{inspection.folder}: tars hold {counted(data)} that would not be read: {listed(data)}"
+        f"{inspection.folder}: {_tars(inspection)} hold {counted(data)} that would not be read: "
+        f"{listed(data)}"
     )
     fault = InputError(problem, "expected images alone", _unpacking_tars(inspection))
     return [fault], skip_notes
@@ -336,6 +354,11 @@ def _is_data(name: str) -> bool:
     if suffix_of(name) not in DATA:
         return False
     return not _FOR_READERS.fullmatch(stem_of(name))
+
+
+def _tars(inspection: Inspection) -> str:
+    """The word for the archives: tars, zips or archives."""
+    return f"{noun_of(inspection.archives)}s"
 
 
 def _shape(names: Sequence[str]) -> Shape:

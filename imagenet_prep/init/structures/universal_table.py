@@ -25,6 +25,7 @@ from imagenet_prep.init.proposal import (
     Interpretation,
     Proposal,
 )
+from imagenet_prep.init.split_options import splits_with_values
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.folder_words import split_name
@@ -189,7 +190,9 @@ def choose_table(table: Path, engine: Engine, options: InitOptions) -> Choice:
 
 
 def _check_splits(table: Path, rows: Rows, options: InitOptions) -> None:
-    """Raise UsageError if a split that the user names is no value of a column."""
+    """Raise UsageError if a split that the user names is no value of a column, or a value is
+    that of none.
+    """
     values = sorted({image.split for image in rows.images if image.split})
     for split, value in options.splits.items():
         if value not in values:
@@ -197,6 +200,12 @@ def _check_splits(table: Path, rows: Rows, options: InitOptions) -> None:
             expected = f"expected {either(values)}" if values else "expected a column of splits"
             hint = Hint("without --split: ", options.command(table, splits={}))
             raise UsageError(problem, expected, hint)
+    other_values = [value for value in values if value not in options.splits.values()]
+    if options.splits and other_values:
+        problem = f"{table} has {listed(other_values)} in its column of splits, without a --split"
+        splits = splits_with_values(options.splits, other_values)
+        hint = Hint("with splits of these names: ", options.command(table, splits=splits))
+        raise UsageError(problem, "expected a split for each value", hint)
 
 
 def _choose_parquet(path: Path, engine: Engine) -> Choice:
@@ -229,7 +238,7 @@ def _with_command(
         return error
     counts = f"{count:,} of {number_of(len(rows.images), 'image')}"
     command = options.command(place, strip=prefix)
-    choice = Hint(f"  {counts}: ", command)
+    choice = Hint(f"  {counts}, if paths lose their start: ", command)
     bare_error = InputError(error.what, error.detail)
     return bare_error.with_choices([choice])
 
@@ -376,7 +385,7 @@ def _evidence(inspection: Inspection, tables: Sequence[str], rows: Rows, bare_co
     """How many images the tables name, and in which column."""
     total = len(inspection.items)
     named = total - bare_count
-    counts = f"{named:,} of {total:,} images"
+    counts = f"{named:,} of {number_of(total, 'image')}"
     if len(rows.images) > named:  # some are in archives
         counts = number_of(len(rows.images), "image")
     verb = "names" if len(tables) == 1 else "name"
@@ -401,7 +410,7 @@ def _unnamed(inspection: Inspection, tables: Sequence[str], bare: Sequence[str])
     """The fault of images in no row."""
     count = number_of(len(bare), "image is", "images are")
     problem = f"{inspection.folder}: {count} in no row of {listed(tables)}: {listed(bare)}"
-    return InputError(problem, "expected a row for each image", "add their rows")
+    return InputError(problem, "expected a row for each image", "add what is missing")
 
 
 STRUCTURES = {"universal-table": recognise}

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.hints import Hint
+from imagenet_prep.hints import Hint, join_hints
 from imagenet_prep.init.folder_shapes import Shape, shape_of
 from imagenet_prep.init.inspection import Inspection, main_content
 from imagenet_prep.init.label_evidence import (
@@ -95,14 +95,15 @@ def _place_in_order(table: LabelsFile) -> tuple[bool, bool, int, bool, int]:
 
 def _refuse(inspection: Inspection) -> Interpretation | None:
     """The faults of the files that can't be taken; None if there are none."""
-    unlabelled = inspection.command_as("unlabelled")
+    unlabelled = inspection.command_unlabelled()
     faults = []
     for refusal in inspection.refusals:
         if not refusal.is_most:
             continue
         error = refusal.error
         if refusal.name.startswith("../"):  # it may be about other images, and can be left out
-            hint = Hint(error.hint, "; to leave the file out: ", unlabelled)
+            leaving_out = Hint("to leave the file out: ", unlabelled)
+            hint = join_hints("; ", filter(None, (error.hint, leaving_out)))
             hinted_error = InputError(error.what, error.detail, hint)
             error = hinted_error.with_choices(error.choices)
         faults.append(error)
@@ -110,7 +111,7 @@ def _refuse(inspection: Inspection) -> Interpretation | None:
         return None
     if shape_of(inspection.items).has_classes:
         return Interpretation(ONLY_IF_ASKED, (), "a labels file", faults=faults)
-    choice = Hint(f"  0 of {len(inspection.items):,} images, 0 classes: ", unlabelled)
+    choice = Hint("  for records without labels: ", unlabelled)
     last_fault = faults.pop()
     faults.append(last_fault.with_choices([*last_fault.choices, choice]))
     return Interpretation(CERTAIN, (), "a labels file", faults=faults)

@@ -33,6 +33,7 @@ from imagenet_prep.init.sample_files import (
 )
 from imagenet_prep.init.structures import Recogniser
 from imagenet_prep.init.table_forms import class_values
+from imagenet_prep.init.unfit_files import ANY_FORMAT
 from imagenet_prep.recipes import downsampled
 from imagenet_prep.recipes.array_groups import rival_files
 from imagenet_prep.recipes.array_sets import FILE
@@ -332,7 +333,7 @@ def _fault_of_loss(
     inspection: Inspection, kind: str, names: Sequence[str], loss: str
 ) -> InputError:
     """The fault of boxes or masks that a source can't read."""
-    hint = "write the boxes to a table, or to COCO JSON"
+    hint = ANY_FORMAT
     if kind == "webdataset":
         hint = unpacking_hint(inspection.folder, names)
     problem = f"{inspection.folder}: {loss}"
@@ -361,20 +362,15 @@ def _choose_label(
 
 def _refuse_no_label(inspection: Inspection, samples: Samples, column: str) -> None:
     """Raise InputError unless the samples have this column, and it can have their labels."""
-    path = samples.listing.containers[0].path
-
-    def can_be_label(name: str) -> bool:
-        return class_values(samples.table(name, path)) is not None
-
-    if column in samples.columns and can_be_label(column):
+    label_columns = _columns_of_labels(samples)
+    if column in label_columns:
         return
-    label_columns = [name for name in samples.columns if can_be_label(name)]
     problem = f"{inspection.folder} has no column {column}"
     if column in samples.columns:
         problem = f"{inspection.folder}: {column} can't be the label: it has "
         first_value = next(iter(samples.columns[column]), None)
         if isinstance(first_value, list):
-            problem += f"{number_of(len(first_value), 'value')} for each image"
+            problem += "lists of values"
         else:
             problem += "values that are no whole numbers or texts"
     expected = "expected no --label: no column can be the label"
@@ -382,6 +378,16 @@ def _refuse_no_label(inspection: Inspection, samples: Samples, column: str) -> N
         expected = f"expected --label {either(label_columns)}"
     hint = Hint("without --label: ", inspection.command(label=None))
     raise InputError(problem, expected, hint)
+
+
+def _columns_of_labels(samples: Samples) -> list[str]:
+    """The columns whose values can be labels."""
+    path = samples.listing.containers[0].path
+    columns: list[str] = []
+    for name in samples.columns:
+        if class_values(samples.table(name, path)) is not None:
+            columns.append(name)
+    return columns
 
 
 def _choose_candidate(
@@ -417,11 +423,17 @@ def _check_label(inspection: Inspection, samples: Samples, kind: str) -> None:
     if inspection.options.label is not None:
         return
     label = samples.label
-    if label is None and len(samples.words) > 1:
+    doubt = samples.doubt
+    if label is None and doubt is None and len(samples.words) > 1:
         problem = f"{inspection.folder} has labels in {' and in '.join(samples.words)}"
-        error = InputError(problem, "expected one column of labels", "choose one:")
-        choices = [_choice(inspection, samples, name) for name in samples.words]
-        raise error.with_choices(choices)
+        doubt = InputError(problem, "expected one column of labels")
+    if label is None and doubt is not None:
+        names = samples.words or _columns_of_labels(samples)
+        choices = [_choice(inspection, samples, name) for name in names]
+        if not choices:
+            raise doubt
+        error = InputError(doubt.what, doubt.detail, "choose a column:")
+        raise error.with_choices(choices[:_MOST_ALTERNATIVES])
     if label is None:
         return
     cells = samples.columns[label]
@@ -435,8 +447,8 @@ def _check_label(inspection: Inspection, samples: Samples, kind: str) -> None:
 def _choice(inspection: Inspection, samples: Samples, column: str) -> str:
     """A column of labels in one line, which ends with its command."""
     labels = [label for label in samples.columns[column] if label is not None]
-    images = f"{len(labels):,} of {len(samples.names):,} images"
-    class_count = len(set(labels))
+    images = f"{len(labels):,} of {number_of(len(samples.names), 'image')}"
+    class_count = len(set(flat_labels(labels)))
     classes = number_of(class_count, "class", "classes")
     command = inspection.command(label=column)
     return Hint(f"  {images}, {classes}: ", command)

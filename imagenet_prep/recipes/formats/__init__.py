@@ -113,6 +113,11 @@ class Format(Struct, frozen=True):
     unannotated: str = "error"
     propose: Callable[[AnnotatedFolder], Proposed | None] | None = None
 
+    @property
+    def is_by_name(self) -> bool:
+        """Whether its files name the images; otherwise files and folders have their names."""
+        return bool(self.endings) and not self.per_image
+
     def propose_for(self, folder: AnnotatedFolder) -> Proposed | None:
         """The proposal for a folder: by default the files,
         or the folders of files that each image has.

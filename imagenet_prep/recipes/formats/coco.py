@@ -96,7 +96,7 @@ def _objects_in(
     a segment is an object, too.
     """
     for number, annotation in enumerate(coco.annotations):
-        place = f"{path}: annotations[{number}] (id {annotation.id})"
+        place = f"{path}: {annotation.place(number)}"
         if annotation.segments_info is None:
             yield annotation, _outline_of(annotation, place), place
             continue
@@ -143,7 +143,7 @@ def _panoptic_png(
     folder = path.with_suffix("")
     expected = f"expected the PNG of its segments in {folder}"
     if not annotation.file_name:
-        raise fault(place, "file_name is missing", expected)
+        raise fault(place, "it has no file_name", expected)
     file_name = Path(annotation.file_name)
     if file_name.is_absolute() or ".." in file_name.parts:
         problem = f"file_name {annotation.file_name[:80]!r} leads out of {folder}"
@@ -151,7 +151,7 @@ def _panoptic_png(
     png = below(folder, annotation.file_name)
     problem = fault_of_path(png, "file")
     if problem:
-        raise InputError(f"{place}: {png} {problem}", expected, "unpack the PNGs there")
+        raise InputError(f"{place}: {png} {problem}", expected, "put the PNGs there")
     image.mask_files.append(png)
     relative_path = os.path.relpath(png, file.root)
     length = png.stat().st_size
@@ -164,7 +164,7 @@ def _number_classes(path: Path, coco: Coco, file: BoxFile) -> dict[int | None, l
         first_name = file.classes.setdefault(category.id, category.name)
         if first_name != category.name:
             place = f"{path}: category {category.id}"
-            problem = f"the name is {category.name!r}, and {first_name!r} before"
+            problem = f"the name is {category.name!r}, and {first_name!r} in an earlier one"
             raise fault(place, problem, "expected one name for each id")
     return {category.id: category.keypoints for category in coco.categories}
 
@@ -184,9 +184,9 @@ def _corners(
         raise PolygonError(place, "the object has no bbox, and outlines are not read")
     is_segment = isinstance(outline, Runs) and outline.segment is not None
     if is_segment:
-        raise fault(place, "no bbox", "expected x, y, width, height")
+        raise fault(place, "the segment has no bbox", "expected x, y, width, height")
     if outline is None:
-        raise fault(place, "no bbox", "expected x, y, width, height, or an outline")
+        raise fault(place, "the object has no bbox", "expected it, or an outline")
     assert image.size is not None
     return _corners_of_outline(outline, image.size, place)
 
@@ -240,8 +240,8 @@ def _read_keypoints(
         raise fault(place, f"its category names {count}", expected)
     if len(numbers) != number_count:
         count = number_of(len(numbers), "number")
-        expected = f"expected three for each of {keypoint_count}"
-        raise fault(place, f"{count} of keypoints", expected)
+        expected = f"expected {number_count}: three for each of {keypoint_count}"
+        raise fault(place, f"keypoints has {count}", expected)
     assert image.size is not None
     width, height = image.size
     xs = [x / width for x in numbers[::3]]
@@ -266,16 +266,16 @@ def _check_keypoints(
         raise fault(place, problem, "expected x, y in pixels of the image, and visibility of each")
     for visibility in visibilities:
         if not abs(visibility) <= MOST:
-            raise fault(place, f"a visibility of {visibility:g}", "expected 0, 1 or 2")
+            raise fault(place, f"a keypoint's visibility is {visibility:g}", "expected 0, 1 or 2")
 
 
 def _read_captions(path: Path, coco: Coco) -> list[Marked]:
     """The images of a COCO file with their captions."""
     images = _images_in(path, coco)
     for number, annotation in enumerate(coco.annotations):
-        place = f"{path}: annotations[{number}] (id {annotation.id})"
+        place = f"{path}: {annotation.place(number)}"
         if annotation.caption is None:
-            raise fault(place, "no caption", "expected a file of captions")
+            raise fault(place, "the annotation has no caption", "expected a file of captions")
         image = _image_of(images, annotation, place)
         captions = image.values.setdefault("boxes.caption", [])
         captions.append(annotation.caption.strip())
@@ -305,7 +305,7 @@ def _images_in(path: Path, coco: Coco) -> dict[int | str, Marked]:
 def _image_of(images: Mapping[int | str, Marked], annotation: CocoAnnotation, place: str) -> Marked:
     if annotation.image_id not in images:
         expected = "expected the id of one of the images"
-        raise fault(place, f"image_id {annotation.image_id} is the id of no image", expected)
+        raise fault(place, f"image_id {annotation.image_id!r} is the id of no image", expected)
     return images[annotation.image_id]
 
 

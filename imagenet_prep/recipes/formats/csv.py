@@ -157,7 +157,9 @@ def _other_size(size: Size, expected: Size, place: str) -> InputError:
     width, height = size
     expected_width, expected_height = expected
     problem = f"the image has a size of {width} x {height}"
-    return fault(place, problem, f"expected {expected_width} x {expected_height}, as before")
+    return fault(
+        place, problem, f"expected {expected_width} x {expected_height}, as in an earlier row"
+    )
 
 
 class _Row(NamedTuple):
@@ -212,20 +214,23 @@ def _row(texts: Mapping[str, str], place: str) -> _Row:
     class_name = texts["label"]
     size = None
     if texts.get("width") and texts.get("height"):
-        width = parse_number(texts["width"], place)
-        height = parse_number(texts["height"], place)
+        width = parse_number(texts["width"], f"{place}: width")
+        height = parse_number(texts["height"], f"{place}: height")
         size = check_size(width, height, place)
     is_sized = "box_width" in texts
     edge_names = _SIZED_EDGES if is_sized else _EDGES
     edges = [texts[edge] for edge in edge_names]
     has_box = any(edges)
     if not name or (has_box and not class_name):
-        missing = "a class" if name else "the name of an image"
-        problem = f"a row without {missing}"
-        raise fault(place, problem, "expected an image, four corners and a class")
+        missing = "class" if name else "name of an image"
+        problem = f"the row has no {missing}"
+        raise fault(place, problem, "expected an image, a box and a class")
     if not has_box:
         return _Row(name, class_name, None, size, place)
-    xmin, ymin, width_or_xmax, height_or_ymax = (parse_number(edge, place) for edge in edges)
+    xmin, ymin, width_or_xmax, height_or_ymax = (
+        parse_number(edge, f"{place}: {name_of_edge.removeprefix('box_')}")
+        for name_of_edge, edge in zip(edge_names, edges, strict=True)
+    )
     corners = (xmin, ymin, width_or_xmax, height_or_ymax)
     if is_sized:
         corners = corners_of_size(*corners)
@@ -364,19 +369,17 @@ def _propose_columns(
     used_names = {column.lower() for column in columns.values()}
     used_names.update(*roles.values(), _ROLES["width"], _ROLES["height"])
     candidates = [cell for cell in header if cell.lower() not in used_names]
-    raise _no_label(folder, name, header, candidates)
+    raise _no_label(folder, name, candidates)
 
 
-def _no_label(
-    folder: AnnotatedFolder, name: str, header: Sequence[str], candidates: Sequence[str]
-) -> InputError:
+def _no_label(folder: AnnotatedFolder, name: str, candidates: Sequence[str]) -> InputError:
     """The error for a table whose column of classes nobody can tell: it names the commands."""
     commands = []
     for column in candidates[:_MOST_NAMED]:
         options = (("as", FORMAT.structure), ("label", column))
         commands.append(command("init", folder.path, options))
-    problem = f"{folder.path / name}: no column for label"
-    expected = f"expected one of {', '.join(header)}"
+    problem = f"{folder.path / name}: no column has a usual name of a class"
+    expected = f"expected one of {', '.join(candidates)}, or a column such as label or class"
     hint = Hint("if it is one of them, choose it: ", join_hints("; or ", commands))
     return InputError(problem, expected, hint)
 

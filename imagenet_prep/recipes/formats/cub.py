@@ -64,7 +64,8 @@ def _read_lines(path: Path, word_count: int) -> Iterator[tuple[list[str], str]]:
         place = f"{path}, line {number}"
         words = line.split(None, word_count - 1)
         if len(words) != word_count:
-            raise fault(place, number_of(len(words), "value"), f"expected {word_count}")
+            problem = f"the line has {number_of(len(words), 'value')}"
+            raise fault(place, problem, f"expected {word_count}")
         yield words, place
 
 

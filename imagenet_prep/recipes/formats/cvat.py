@@ -36,20 +36,24 @@ def _no_objects(path: Path, images: Sequence[ElementTree.Element]) -> InputError
     problem = "no image has a box, a polygon or an ellipse"
     most_tags = max(len(image.findall("tag")) for image in images)
     if not most_tags:
-        return fault(str(path), problem, "expected some")
+        return fault(str(path), problem, "expected at least one")
     hint: str = "a labels file can give an image several classes"
     if most_tags == 1:
         hint = Hint(
-            "on the folder of the images, run ",
-            mention("init", "--as", "cvat-tags"),
-            ": it makes a recipe of these classes",
+            "run ",
+            mention("init", "FOLDER", "--as", "cvat-tags"),
+            " with the folder of the images: it makes a recipe of these classes",
         )
-    return fault(str(path), problem, "expected some: tags are classes of whole images", hint)
+    return fault(
+        str(path), problem, "expected at least one: tags are classes of whole images", hint
+    )
 
 
 def _read_image(element: ElementTree.Element, path: Path) -> Drawn:
     name = element.get("name", "")
-    place = f"{path}: image {element.get('id')} ({name})"
+    image_id = element.get("id")
+    title = "image" if image_id is None else f"image {image_id}"
+    place = f"{path}: {title} ({name})"
     width, height = _numbers(element, ("width", "height"), place)
     image = Drawn(name, place, [], check_size(width, height, place))
     shapes = [child for child in element if child.tag != "tag"]
@@ -61,11 +65,11 @@ def _read_image(element: ElementTree.Element, path: Path) -> Drawn:
 def _read_object(element: ElementTree.Element, place: str) -> DrawnObject:
     label = element.get("label", "")
     if not label:
-        raise fault(place, "no label", "expected the class")
+        raise fault(place, "the object has no label", "expected the class")
     rotation = parse_number(element.get("rotation", "0"), f"{place}: rotation")
     if rotation % 360:
         problem = f"the {element.tag} is rotated"
-        raise fault(place, problem, "expected sides along those of the image")
+        raise fault(place, problem, "expected a rotation of 0")
     if element.tag == "polygon":
         points = _points(element, place)
         return DrawnObject.polygon(label, points, place)
@@ -85,7 +89,7 @@ def _points(element: ElementTree.Element, place: str) -> list[tuple[float, float
     """The corners of a polygon."""
     pairs = [pair.split(",") for pair in element.get("points", "").split(";")]
     if any(len(pair) != 2 for pair in pairs):
-        raise fault(place, "its points are no pairs of numbers", "expected x,y;x,y;...")
+        raise fault(place, "its points are not all pairs of numbers", "expected x,y;x,y;...")
     points = []
     for x, y in pairs:
         points.append((parse_number(x, place), parse_number(y, place)))

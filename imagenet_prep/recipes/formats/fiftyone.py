@@ -54,18 +54,22 @@ def _read_sample(sample: dict[str, Any], place: str) -> Drawn:
     """An image of a whole dataset."""
     field = _field_of_boxes(sample, place)
     content = [] if field is None else sample[field]["detections"]
+    detections = _convert(content, list[_Detection], f"{place}.{field}.detections")
+    tags = _convert(sample.get("tags") or [], list[str], f"{place}.tags")
+    file_name = _convert(sample.get("filepath"), str, f"{place}.filepath")
+    objects = _read_objects(detections, None, f"{place}.{field}.detections")
+    return Drawn(file_name, place, objects, is_relative=True, split=_split_in(tags))
+
+
+def _convert(value: Any, kind: Any, place: str) -> Any:
+    """A part of a sample as a type; raises InputError if it is of another one."""
     try:
-        detections = convert(content, list[_Detection])
-        tags = convert(sample.get("tags") or [], list[str])
-        file_name = convert(sample.get("filepath"), str)
+        return convert(value, kind)
     except ValidationError as error:
         expected = "expected filepath, tags, and detections of label and bounding_box"
         problem, _, key = str(error).partition(" - at ")
         part = key.strip("`").removeprefix("$")
-        where = f"{place}.{field}.detections{part}" if part else place
-        raise fault(where, json_problem(problem), expected) from error
-    objects = _read_objects(detections, None, f"{place}.{field}.detections")
-    return Drawn(file_name, place, objects, is_relative=True, split=_split_in(tags))
+        raise fault(f"{place}{part}", json_problem(problem), expected) from error
 
 
 _TRUTH = "ground_truth"
@@ -107,7 +111,7 @@ def _class_name(label: int | str, classes: list[str] | None, place: str) -> str:
     if isinstance(label, str):
         return label
     if not classes:
-        problem = f"the class is the number {label}, and the file has no list `classes`"
+        problem = f"the class is the number {label}, and no list `classes` names it"
         raise fault(place, problem, "expected the name of the class, or that list")
     if not 0 <= label < len(classes):
         expected = f"expected 0 to {len(classes) - 1}, the numbers of `classes`"

@@ -37,7 +37,8 @@ def _read(path: Path) -> Drawn:
 def _read_object(words: list[str], place: str) -> DrawnObject:
     if len(words) not in _WORD_COUNTS:
         expected = "expected 15 or 16: class, truncated, occluded, alpha, 4 corners, ..."
-        raise fault(place, number_of(len(words), "value"), expected)
+        problem = f"the line has {number_of(len(words), 'value')}"
+        raise fault(place, problem, expected)
     is_truncated = parse_number(words[1], place) > 0
     left, top, right, bottom = (parse_number(word, place) for word in words[4:8])
     corners = (left, top, right, bottom)

@@ -32,14 +32,17 @@ def _read(path: Path, image_names: frozenset[str]) -> list[Drawn]:
     tasks = read_json(path, list[dict[str, Any]], "Label Studio")
     images: list[Drawn] = []
     for number, task in enumerate(tasks):
-        place = f"{path}: [{number}] (id {task.get('id')})"
+        place = f"{path}: [{number}]"
+        if task.get("id") is not None:
+            place += f" (id {task['id']})"
         if not task.get("annotations", [task]):
             continue  # nobody has looked at it
         try:
             images.append(_read_task(task, image_names, place))
         except (AttributeError, KeyError, TypeError) as error:
             expected = "expected data, and annotations with a result"
-            raise fault(place, "it is not a task of Label Studio", expected) from error
+            problem = "a part of the task is missing, or of another type"
+            raise fault(place, problem, expected) from error
     return images
 
 
@@ -85,7 +88,7 @@ def _regions_of_annotations(annotations: Sequence[_Json], place: str) -> Iterato
     """The regions of the only annotation that was not cancelled."""
     valid = [annotation for annotation in annotations if not annotation.get("was_cancelled")]
     if len(valid) > 1:
-        problem = f"the image has {len(valid)} annotations"
+        problem = f"the task has {len(valid)} annotations"
         raise fault(place, problem, "expected one: cancel the others")
     for annotation in valid:
         results = [result for result in annotation["result"] if "original_width" in result]
@@ -101,7 +104,7 @@ def _read_object(region: _Json, place: str) -> DrawnObject:
     shape = next(names, "")
     if region.get("rotation"):
         problem = "the region is rotated"
-        raise fault(place, problem, "expected sides along those of the image")
+        raise fault(place, problem, "expected a rotation of 0")
     if shape not in _SHAPES:
         problem = f"the region has {shape or 'no label'}"
         raise fault(place, problem, f"expected one of {', '.join(_SHAPES)}")

@@ -63,7 +63,9 @@ def _rows(path: Path) -> Iterator[_RunsOfObject]:
     line_numbers, columns = read_columns(path)
     folded = {name.lower(): cells for name, cells in columns.items()}
     if _RUNS not in folded:
-        expected = f"expected it next to the columns {', '.join(columns)}"
+        expected = "expected a header with it"
+        if columns:
+            expected = f"expected it next to the columns {', '.join(columns)}"
         raise fault(str(path), "there is no column EncodedPixels", expected)
     names = next(iter(columns.values()))
     class_columns = (folded[name] for name in _CLASSES if name in folded)
@@ -98,8 +100,6 @@ def _coco_counts(words: Sequence[str], size: Size) -> list[int]:
     """Kaggle's runs as COCO's: starts from 1 and lengths of what is inside
     become lengths of 0 and 1 in turn.
     """
-    if len(words) % 2:
-        raise ImageError(f"they are {number_of(len(words), 'number')}")
     numbers: list[int] = []
     for word in words:
         if not _WHOLE.fullmatch(word):
@@ -108,6 +108,8 @@ def _coco_counts(words: Sequence[str], size: Size) -> list[int]:
             problem = f"the number {word[:40]} has more than {_MOST_DIGITS} digits"
             raise ImageError(problem)
         numbers.append(int(word))
+    if len(numbers) % 2:
+        raise ImageError(f"{number_of(len(numbers), 'number')} can't be divided into pairs")
     counts: list[int] = []
     position = 0
     for start, length in zip(numbers[::2], numbers[1::2], strict=True):
@@ -115,7 +117,7 @@ def _coco_counts(words: Sequence[str], size: Size) -> list[int]:
         if first_pixel < 0:
             raise ImageError("a run starts at 0")
         if first_pixel < position:
-            raise ImageError(f"the run at {start:,} starts within the one before it")
+            raise ImageError(f"the run at {start:,} starts before the end of an earlier one")
         counts += (first_pixel - position, length)
         position = first_pixel + length
     width, height = size

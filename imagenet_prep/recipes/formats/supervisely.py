@@ -66,7 +66,7 @@ def _read_object(annotation: _SuperviselyObject, place: str) -> DrawnObject:
         return DrawnObject.polygon(annotation.class_title, points, place)
     if annotation.geometry_type != "rectangle" or len(points) != 2:
         count = number_of(len(points), "point")
-        problem = f"the {annotation.geometry_type} has {count}"
+        problem = f"the geometryType is {annotation.geometry_type!r}, with {count}"
         raise fault(place, problem, "expected a rectangle of two corners, or a polygon")
     return DrawnObject.rectangle(annotation.class_title, points, place)
 

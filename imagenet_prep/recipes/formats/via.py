@@ -14,7 +14,7 @@ from msgspec import Struct
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.annotation_files import check_numbers, read_json, read_table
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject
-from imagenet_prep.recipes.box_policy import corners_around, corners_of_size, fault
+from imagenet_prep.recipes.box_policy import CORRECT, corners_around, corners_of_size, fault
 from imagenet_prep.recipes.formats import NUMBERING, Format
 from imagenet_prep.text import number_of
 
@@ -76,8 +76,8 @@ def _rows(path: Path) -> Iterator[tuple[str, str, _ViaRegion | None]]:
         try:
             shape = msgspec.json.decode(row.get("region_shape_attributes") or "{}")
             attributes = msgspec.json.decode(row.get("region_attributes") or "{}")
-        except msgspec.DecodeError as error:
-            problem = f"the attributes are not JSON: {error}"
+        except (msgspec.DecodeError, RecursionError) as error:
+            problem = f"the attributes can't be read as JSON: {error}"
             raise fault(place, problem, "expected VIA's attributes") from error
         if not isinstance(shape, dict) or not isinstance(attributes, dict):
             raise fault(place, "the attributes are not an object", "expected VIA's attributes")
@@ -90,8 +90,7 @@ def _read_object(region: _ViaRegion, class_attribute: str | None, place: str) ->
     shape = region.shape_attributes
     shape_name = shape.get("name")
     if shape.get("theta"):
-        expected = "expected a box parallel to the sides of the image"
-        raise fault(place, f"the {shape_name} is rotated", expected)
+        raise fault(place, "the region is rotated", "expected a theta of 0")
     try:
         if shape_name in ("polygon", "polyline"):
             xs = check_numbers(shape["all_points_x"])
@@ -121,11 +120,14 @@ def _class_name(attributes: dict[str, Any], class_attribute: str | None, place: 
     if isinstance(value, dict):
         ticked = [name for name, is_ticked in value.items() if is_ticked]
         if len(ticked) != 1:
-            problem = f"{number_of(len(ticked), 'box is', 'boxes are')} ticked of {attribute}"
+            boxes_are = number_of(len(ticked), "checkbox is", "checkboxes are")
+            problem = f"{boxes_are} ticked in its attribute {attribute}"
             raise fault(place, problem, "expected one, the class")
         value = ticked[0]
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str):
         raise fault(place, f"its attribute {attribute} is not a text", "expected the class")
+    if not value.strip():
+        raise fault(place, f"its attribute {attribute} is empty", "expected the class")
     return value.strip()
 
 
@@ -140,11 +142,14 @@ def _class_attribute(attributes: dict[str, Any], class_attribute: str | None, pl
     if attribute is not None:
         return attribute
     attribute_names = ", ".join(attributes) or "none"
-    problem = f"no class among its attributes ({attribute_names})"
+    problem = f"none of its attributes ({attribute_names}) has a usual name of a class"
     hint = "name the attribute in the recipe's `boxes`: columns: {label: ATTRIBUTE}"
     if class_attribute:
-        problem = f"no attribute {class_attribute} ({attribute_names})"
+        problem = f"{class_attribute} is not among its attributes ({attribute_names})"
         hint = "correct `columns` in the recipe's `boxes`, or the file"
+    elif not attributes:
+        problem = "it has no attributes"
+        hint = CORRECT
     raise fault(place, problem, "expected the class as a text", hint)
 
 

@@ -32,9 +32,10 @@ def _read(path: Path) -> list[Drawn]:
         _, face_count = next(lines, _NO_LINE)
         face_count = face_count.strip()
         if not face_count.isdecimal():
-            problem = f"no number of faces follows {name.strip()[:80]}"
+            title = image.name[:80] or "a line without a name"
+            problem = f"no number of faces follows {title}"
             if face_count:
-                problem = f"{face_count[:40]!r} follows {name.strip()[:80]}"
+                problem = f"{face_count[:40]!r} follows {title}"
             raise fault(image.place, problem, "expected the number of faces")
         expected_lines = max(1, int(face_count))
         for line_count in range(expected_lines):
@@ -59,8 +60,9 @@ def _no_face(
     lines = number_of(expected_lines, "line")
     expected = f"expected {lines} of x, y, width and height for {image.name}"
     if not number:
-        return fault(image.place, f"the file ends after {line_count} of them", expected)
-    return fault(f"{path}, line {number}", "it has no four numbers", expected)
+        found_lines = number_of(line_count, "line")
+        return fault(image.place, f"the file ends after {found_lines} of boxes", expected)
+    return fault(f"{path}, line {number}", "the line has fewer than four values", expected)
 
 
 def _read_face(line: str, place: str) -> DrawnObject:

@@ -74,7 +74,8 @@ def _read_object(words: Sequence[str], class_names: Sequence[str], place: str) -
             "expected 5: class, x, y, width, height; or a class and the points of a polygon; "
             "key points and confidences are not read"
         )
-        raise fault(place, number_of(len(words), "value"), expected)
+        problem = f"the line has {number_of(len(words), 'value')}"
+        raise fault(place, problem, expected)
     class_name = _class_name(words[0], class_names, place)
     numbers = [parse_number(word, place) for word in words[1:]]
     for value_number, number in enumerate(numbers, 2):
@@ -107,7 +108,7 @@ def _class_name(word: str, class_names: Sequence[str], place: str) -> str:
         problem = "`names` has no classes by number"
         raise fault(place, problem, "expected the names of the classes in order")
     expected = f"expected 0 to {len(class_names) - 1}, the classes of `names`"
-    raise fault(place, f"class {word[:40]}", expected)
+    raise fault(place, f"the class is {word[:40]}", expected)
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
@@ -200,7 +201,7 @@ def _refuse_missing_labels(folder: AnnotatedFolder) -> None:
         keys = read_data_yaml(path)
         names_images = {"train", "val", "path"} & keys.keys()
         if "names" in keys and names_images:
-            problem = f"{path} is that of a YOLO set, and no text file has a box of an image"
+            problem = f"{path} describes a YOLO set, and no text file has a box of an image"
             expected = "expected labels/train/a.txt for images/train/a.jpg"
             without = command("init", folder.path, (("as", "unlabelled"),))
             hint = Hint("put the folder labels next to images; or leave boxes out: ", without)
@@ -282,7 +283,7 @@ def _no_list(problem: str, keys: Sequence[str]) -> InputError:
     """The error for a key of a split that is no list of images."""
     expected = "expected a text file for each split, with an image in each line"
     split_keys = " and ".join(keys)
-    hint = f"correct it; or take {split_keys} out: all images are divided by their names then"
+    hint = f"correct it; or take {split_keys} out: folders divide the images then"
     return InputError(problem, expected, hint)
 
 

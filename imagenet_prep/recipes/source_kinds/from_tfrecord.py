@@ -37,6 +37,10 @@ _OF_IMAGES = {
 _WORDS = "image/class/text"
 
 
+class _ContentError(ExampleError):
+    """A sound record that is no Example with an image."""
+
+
 def _read_samples(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
     return join_files(_read_file, paths)
 
@@ -73,7 +77,7 @@ def _read_file(path: Path) -> Samples:
     columns = columns_of(samples)
     label = usual_label(columns)
     words = {} if label is None else _take_words(columns, label)
-    passed = [f"the feature {name}: not read, it is no text" for name in unread_features]
+    passed = [f"the feature {name}: not read where it is no text" for name in unread_features]
     label_words = {label: words} if label and words else {}
     return Samples(builder.sorted(), names, columns, label_words, label, passed)
 
@@ -89,10 +93,13 @@ def _unreadable(path: Path, start: bytes, number: int, error: Exception) -> Inpu
             Hint("decompress it, then run the same command again: ", decompress),
         )
     place = path if isinstance(error, FramingError) else f"{path}, record {number:,},"
+    hint = "get a sound copy of the file, or take it out of the recipe"
+    if isinstance(error, _ContentError):
+        hint = "take the file out of the recipe"
     return InputError(
         f"{place} can't be read: {error}",
         "expected TFRecords of Examples with an image each",
-        "get a sound copy of the file, or take it out of the recipe",
+        hint,
     )
 
 
@@ -103,7 +110,10 @@ def _parse_record(record: Framed) -> tuple[dict[str, Feature], str, bytes]:
     """
     if not record.intact:
         raise ExampleError("its data does not match its checksum")
-    features = parse_example(record.data)
+    try:
+        features = parse_example(record.data)
+    except ExampleError as error:  # the record is as it was written
+        raise _ContentError(f"it is no Example: {error}") from error
     image_feature = _find_image(features)
     return features, image_feature, bytes(features[image_feature].values[0])  # type: ignore[arg-type]
 
@@ -117,7 +127,8 @@ def _find_image(features: Mapping[str, Feature]) -> str:
         if ending_of(feature.values[0]):
             candidates.append(name)
     if not candidates:
-        raise ExampleError(f"no feature of it is an image: {listed(sorted(features), 6)}")
+        names = listed(sorted(features), 6) or "it has none"
+        raise _ContentError(f"no feature of it holds one image: {names}")
     if "image/encoded" in candidates:
         return "image/encoded"
     return min(candidates, key=lambda name: ("image" not in name, name))

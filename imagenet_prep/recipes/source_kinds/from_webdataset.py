@@ -16,6 +16,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.joined_samples import Samples, usual_label
 from imagenet_prep.recipes.json_faults import HALF_PAIR_REASON, json_reason
+from imagenet_prep.recipes.recipe_file import shortened
 from imagenet_prep.recipes.sample_columns import columns_of
 from imagenet_prep.recipes.sample_sources import list_sample_inputs
 from imagenet_prep.recipes.source_kinds import BySplit, SourceKind
@@ -23,6 +24,7 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.skipped import Skipped
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.sources.tars import list_tars
+from imagenet_prep.text import listed
 
 _IMAGES = ("jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff", "avif")
 _VALUES = ("cls", "txt", "json")
@@ -66,8 +68,8 @@ def _members_by_key(names: Iterable[str]) -> Iterator[tuple[str, dict[str, int]]
         key = f"{folder}{slash}{stem}"
         members = by_key.setdefault(key, {})
         if members.setdefault(ending.lower(), row) != row:
-            what = f"{key} has two members .{ending.lower()}"
-            raise InputError(what, "expected one", "rename one of them")
+            what = f"two members of {key} end in .{ending.lower()}"
+            raise InputError(what, "expected one of each ending", "rename one of them")
     yield from by_key.items()
 
 
@@ -77,10 +79,12 @@ def _take_image(listing: Catalog, key: str, members: dict[str, int]) -> int:
         if ending in _IMAGES:
             return members.pop(ending)
     first_row = next(iter(members.values()))
+    file_names = [listing.names[row].rpartition("/")[2] for row in members.values()]
     raise InputError(
         f"{listing.container(first_row).path} has no image for {key}",
-        f"expected one next to {', '.join(members)}",
-        f"add its image ({', '.join(_IMAGES)}), or rename its files: a key ends at the first dot",
+        f"expected one next to {listed(file_names)}",
+        f"add its image ({', '.join(_IMAGES)}), rename its files (a key ends at the first dot), "
+        "or take them out of the archive",
     )
 
 
@@ -98,7 +102,8 @@ def _values_of_key(
         member_values = value if isinstance(value, dict) else {ending: value}
         for name, known_value in sample.items():
             if str(member_values.get(name, known_value)) != str(known_value):
-                what = f"{key} has two values of {name}: {known_value} and {member_values[name]}"
+                first, second = repr(known_value), repr(member_values[name])
+                what = f"{key} has two values of {name}: {shortened(first)} and {shortened(second)}"
                 raise InputError(
                     f"{listing.container(row).path}: {what}",
                     "expected one",
@@ -119,13 +124,11 @@ def _member_value(data: bytes, ending: str, name: str) -> Any:
             return value if isinstance(value, dict) else {"json": value}
         return int(text) if ending == "cls" and _INT.fullmatch(text) else text
     except (ValueError, RecursionError) as error:
-        reason = str(error)
+        reason = json_reason(error)
         if isinstance(error, UnicodeDecodeError):
             reason = "it is not UTF-8"
         elif isinstance(error, UnicodeEncodeError):
             reason = HALF_PAIR_REASON
-        elif isinstance(error, RecursionError):
-            reason = json_reason(error)
         raise InputError(f"{name} can't be read", reason, "correct it in its archive") from error
 
 
@@ -136,7 +139,8 @@ def _unread_notes(counts: Mapping[str, int], *, has_label: bool) -> tuple[list[s
     passed: list[str] = []
     lost: list[str] = []
     for ending, count in counts.items():
-        note = f"{count:,} .{ending} in tars: not read"
+        members = f".{ending}" if ending else "without an ending"
+        note = f"{count:,} {members} in tars: not read"
         if not has_label and ending.endswith((".png", ".jpg", ".gif")):
             lost.append(note)
         else:

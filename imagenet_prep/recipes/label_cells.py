@@ -1,0 +1,47 @@
+"""as_classes, parts_of_cell: the cells of a column of labels -> labels, or lists of them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+_WHOLE = re.compile(r"(-?\d+)\.0+")
+_LIST = re.compile(r"\[.*\]", re.DOTALL)
+
+
+def as_classes(labels: list[Any]) -> list[Any]:
+    """Labels as classes are: 2.000 is 2, and "['a', 'b']",
+    as pandas writes a list, is that list.
+    """
+    texts = {label for label in labels if isinstance(label, str)}
+    if not texts:
+        return labels
+    if all(map(_WHOLE.fullmatch, texts)):
+        return [None if label is None else _WHOLE.sub(r"\1", label) for label in labels]
+    if not all(map(_LIST.fullmatch, texts)):
+        return labels
+    lists: dict[str, list[str] | None] = {}
+    for text in texts:
+        try:
+            written_list = ast.literal_eval(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            return labels
+        texts_in_list = list(map(str, written_list))
+        lists[text] = texts_in_list or None
+    return [None if label is None else lists[label] for label in labels]
+
+
+def parts_of_cell(label: Any, separator: str) -> list[str] | None:
+    """The labels in one cell; None for none."""
+    if label is None:
+        return None
+    parts = str(label).split(separator)
+    stripped_parts = map(str.strip, parts)
+    labels = [*filter(None, stripped_parts)]
+    return labels or None
+
+
+def shown_value(value: Any) -> str:
+    """A cell, for messages."""
+    return "empty" if value is None else str(value)

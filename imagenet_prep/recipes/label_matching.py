@@ -1,0 +1,113 @@
+"""match_files: a table of labels, and the files of a listing -> the row of each file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.inputs import Inputs
+from imagenet_prep.recipes.joined_tables import match_table
+from imagenet_prep.recipes.labels_file import LabelTable
+from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.schema import Labels
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.names import Column
+from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.text import listed, number_of
+
+
+def label_policies(file: RecipeFile) -> Labels:
+    """The recipe's policies for files and lines that have no counterpart."""
+    keys = file.recipe.labels
+    if isinstance(keys, Labels):
+        return keys
+    return Labels(file="-")
+
+
+def left_out(text: str, names: Sequence[str], policy: str, expected: str, hint: str) -> list[str]:
+    """The note on files, lines or annotations that have no counterpart, if there are any.
+
+    Raises:
+        InputError: the ``policy`` is "error".
+    """
+    if not names:
+        return []
+    listed_names = listed(names)
+    if policy == "error":
+        raise InputError(f"{text}: {listed_names}", expected, hint)
+    outcomes = {"skip": "; left out", "empty": "; kept without boxes"}
+    outcome = outcomes.get(policy, "")
+    return [f"{text}: {listed_names}{outcome}"]
+
+
+def match_files(
+    file: RecipeFile, inputs: Inputs, listing: Catalog, table: LabelTable, path: AnyPath
+) -> tuple[Column, list[str]]:
+    """The table's row of each file (-1: none), and notes on what is not matched.
+
+    Raises:
+        InputError: something is not matched, unless the recipe says otherwise.
+    """
+    keys = label_policies(file)
+    notes: list[str] = []
+    places = listed(map(str, table.paths_of_files(path)))
+    strip = file.recipe.strip
+    file_of_line = np.array(match_table(table, listing.names, inputs.base, path, strip))
+    matched_lines = np.flatnonzero(file_of_line >= 0)
+    rows = np.full(len(listing), -1, np.int64)
+    rows[file_of_line[matched_lines]] = matched_lines
+    if keys.unlabelled != "keep":
+        unmatched_files = np.flatnonzero(rows < 0).tolist()
+        unlabelled = [listing.names[row] for row in unmatched_files]
+        files_have = number_of(len(unlabelled), "file has", "files have")
+        notes += left_out(
+            f"{files_have} no label in {places}",
+            unlabelled,
+            keys.unlabelled or "error",
+            "expected a label for every file",
+            "add the labels, or leave such files out with labels: {file: ..., unlabelled: skip}",
+        )
+    repeated_lines = np.setdiff1d(matched_lines, rows).tolist()
+    paths_mean = number_of(len(repeated_lines), "path means", "paths mean")
+    notes += left_out(
+        f"{places}: {paths_mean} the same file as a later one",
+        _paths_with_places(table, repeated_lines),
+        keys.missing,
+        "expected every file once",
+        "take them out, or skip such lines with labels: {file: ..., missing: ignore}",
+    )
+    unmatched_lines = np.flatnonzero(file_of_line < 0).tolist()
+    if unmatched_lines and len(listing) < len(inputs.listing):
+        unmatched_lines = _unlisted_lines(file, inputs, table, path, unmatched_lines)
+    paths_match = number_of(len(unmatched_lines), "path matches", "paths match")
+    notes += left_out(
+        f"{places}: {paths_match} no single file of the source",
+        _paths_with_places(table, unmatched_lines),
+        keys.missing,
+        f"expected the path of one of the files in {inputs.origin}",
+        "take them out, or skip such lines with labels: {file: ..., missing: ignore}",
+    )
+    return rows, notes
+
+
+def _unlisted_lines(
+    file: RecipeFile, inputs: Inputs, table: LabelTable, path: AnyPath, rows: Sequence[int]
+) -> list[int]:
+    """The rows of a table, among some, that match no file of the source, left out or not."""
+    rows_table = table.take(rows)
+    files_of_rows = match_table(
+        rows_table, inputs.listing.names, inputs.base, path, file.recipe.strip
+    )
+    return [row for row, file_row in zip(rows, files_of_rows, strict=True) if file_row < 0]
+
+
+def _paths_with_places(table: LabelTable, rows: Sequence[int]) -> list[str]:
+    """The paths of some rows of a table, each with its place."""
+    paths: list[str] = []
+    for row in rows:
+        place = table.place("", table.lines[row])
+        place = place.lstrip(", ")
+        paths.append(f"{table.paths[row]} ({place})")
+    return paths

@@ -1,0 +1,90 @@
+"""none_annotated, refuse_namesakes: images, and annotations that fit none, or several -> the
+error.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.annotated_images import AnnotatedImages
+from imagenet_prep.text import listed, number_of
+
+
+def none_annotated(
+    places: Sequence[str], images: AnnotatedImages, *, is_by_name: bool
+) -> InputError:
+    """The error for annotations of other images: it shows a name of each.
+
+    ``places`` are the files or folders of annotations. ``is_by_name``: files name the images;
+    otherwise files and folders have their names.
+    """
+    place = listed(places)
+    missing = list(dict.fromkeys(images.missing))
+    if not missing:
+        expected = "expected at least one image that the annotations name"
+        return InputError(f"{place}: no image is annotated", expected)
+    if is_by_name:
+        return _other_names(place, missing, images)
+    none_is_there = number_of(
+        len(missing),
+        "file, which has the name of no image",
+        "files, and none of them has the name of an image",
+    )
+    return InputError(
+        f"{place}: {none_is_there}",
+        _expected_name(images, missing),
+        "get the images, or give each annotation the name of its image",
+    )
+
+
+def _other_names(place: str, missing: Sequence[str], images: AnnotatedImages) -> InputError:
+    """The error for files that name other images, or several at once."""
+    refuse_namesakes(place, missing, images.names)
+    none_is_there = number_of(
+        len(missing),
+        "annotated image, which is not among the images",
+        "annotated images, and none of them is among the images",
+    )
+    hint = "get the images"
+    if images.roots.strip:
+        hint += ", or correct `strip` in the recipe"
+    elif any("/" in _annotated_name(name) for name in missing):
+        hint += (
+            "; or, if the names start with other folders, run init with --strip FOLDERS/, "
+            "or write `strip: FOLDERS/` in the recipe"
+        )
+    return InputError(f"{place}: {none_is_there}", _expected_name(images, missing), hint)
+
+
+def refuse_namesakes(place: str, missing: Sequence[str], names: Sequence[str]) -> None:
+    """Raise InputError if an annotated name, which is among those ``missing``, ends the names of
+    several images.
+    """
+    counts = Counter(map(_last_part, names))
+    for annotated in missing:
+        path = _annotated_name(annotated)
+        if counts[_last_part(path)] < 2:
+            continue
+        namesakes = [name for name in names if f"/{name}".endswith(f"/{path}")]
+        if len(namesakes) < 2:
+            continue
+        raise InputError(
+            f"{place}: {annotated} may be {listed(namesakes)}",
+            "expected names that mean one image each",
+            f"write the names with their folders, such as {namesakes[0]}",
+        )
+
+
+def _last_part(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def _annotated_name(missing: str) -> str:
+    """The name alone: its place in the file follows in brackets."""
+    return missing.partition(" (")[0]
+
+
+def _expected_name(images: AnnotatedImages, missing: Sequence[str]) -> str:
+    return f"expected names such as {images.names[0]}, got {missing[0]}"
