@@ -209,7 +209,7 @@ def png_of(data: Buffer) -> bytes:
     if not is_picture(array.shape, array.dtype):
         raise ArrayError(
             f"an array of shape {array.shape} and type {array.dtype} is no picture: "
-            "expected uint8, with height and width, and 1 to 4 channels or none",
+            "expected uint8 with height and width, then 1 to 4 channels, or 1 or 3 channels before",
             "save it as such an array",
         )
     if array.ndim == 3 and array.shape[2] > 4:

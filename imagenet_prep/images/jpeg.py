@@ -20,8 +20,8 @@ MAX_PIXELS = 1 << 28
 ILSVRC2012's largest has some 30 million.
 """
 
-MAKE_SMALLER = "make it smaller"
-"""The remedy for an image with too many pixels."""
+MAKE_SMALLER = "make it smaller, or get a sound copy of it"
+"""The remedy for an image whose header claims too many pixels."""
 
 FREE_PIXELS = 1 << 25
 """An image of up to this many pixels is always decoded:
@@ -93,7 +93,7 @@ def check_claim(width: int, height: int, length: int, bits: int = 8, noun: str =
         raise ImageError(
             f"{noun} claims {width} x {height} pixels in {length:,} bytes: "
             "possibly a decompression bomb",
-            "get a sound copy of it, or make it smaller",
+            MAKE_SMALLER,
         )
 
 
@@ -176,7 +176,7 @@ def _frame_header(data: Buffer, position: int) -> JpegHeader:
         count = number_of(components, "component")
         raise ImageError(
             f"a JPEG with {count} of {precision} bits can't be read: expected 1, 3 or 4 of 8 bits",
-            "convert it to a JPEG of 8 bits, grey or RGB",
+            "convert it to a JPEG of 8 bits, grey or RGB, or get a sound copy of it",
         )
     return JpegHeader(width, height, components)
 
