@@ -231,13 +231,22 @@ def _find_rank(rank: int | None, world: int | None) -> tuple[int, int]:
     )
     if environment.world > 1 and environment.rank is None:
         raise UsageError(f"the environment has {environment} and no RANK", "expected both", hint)
-    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-    cluster = resolver.cluster_spec().as_dict()
-    workers = cluster.get("worker", [])
+    workers = _workers_of_cluster()
     if environment.world > 1 and len(workers) > 1:
         what = f"the environment has {environment}, and TF_CONFIG with {len(workers)} workers"
         raise UsageError(what, "expected only one of them: each would divide the records", hint)
     return environment.rank or 0, environment.world
+
+
+def _workers_of_cluster() -> list[str]:
+    """The workers in TF_CONFIG; raises UsageError for one that TensorFlow can't read."""
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    try:
+        cluster = resolver.cluster_spec().as_dict()
+    except (ValueError, TypeError) as error:
+        raise UsageError("TF_CONFIG in the environment can't be read", str(error)) from error
+    workers: list[str] = cluster.get("worker", [])
+    return workers
 
 
 def _check_start(records: ShardSet, world: int, start: int) -> None:
@@ -256,10 +265,14 @@ def _check_epoch(seed: int | None, epoch: int | None, start: int, *, training: b
     """Raise UsageError for a place in an epoch of training that no run can find again."""
     if not training or (epoch is None and start == 0):
         return
-    if seed is None or epoch is None or epoch < 0:
+    if epoch is not None:
+        whole("dataset(epoch=", epoch, 0)
+    if seed is None or epoch is None:
+        arguments = {"seed": seed, "epoch": epoch, "start": start or None}
+        given = [f"{name}={value}" for name, value in arguments.items() if value is not None]
         raise UsageError(
-            f"dataset(epoch={epoch}, start={start}, seed={seed})",
-            "expected a seed, and an epoch from 0: no run gives the same order again without them",
+            f"dataset({', '.join(given)})",
+            "expected a seed and an epoch: no run gives the same order again without them",
         )
 
 

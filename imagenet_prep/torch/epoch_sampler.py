@@ -249,7 +249,7 @@ class EpochSampler(DistributedSampler[int]):
             if count:
                 hint += ", or a smaller batch_size"
             raise UsageError(
-                f"{records} for {ranks}: no batch of {size}",
+                f"{records} for {ranks}: no batch of {size:,}",
                 "expected one batch at least for each rank",
                 hint,
             )
