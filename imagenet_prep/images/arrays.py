@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy
 
-from imagenet_prep.images import is_npy
+from imagenet_prep.images import first_bytes, is_npy
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.text import listed, number_of
 
@@ -158,9 +158,7 @@ def _parse_npy(data: Buffer) -> Array:
     if len(data) == 0:
         raise ArrayError("it is empty")
     if not is_npy(data):
-        raise ArrayError(
-            f"not an .npy: it starts with {bytes(data[:4]).hex(' ')}", _INTACT_OR_SAVED
-        )
+        raise ArrayError(f"not an .npy: it starts with {first_bytes(data)}", _INTACT_OR_SAVED)
     head = io.BytesIO(data[: 1 << 16])
     shape, is_fortran, dtype = read_npy_header(head)
     expected, size = prod(shape) * dtype.itemsize, len(data) - head.tell()

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from imagenet_prep.images import first_bytes
 from imagenet_prep.text import number_of
 
 Buffer = bytes | memoryview
@@ -139,7 +140,7 @@ def read_plain_header(data: Buffer) -> JpegHeader:
             raise ImageError("it is empty")
         if bytes(data[:2]) == b"\xff\xd8":
             raise ImageError(f"the JPEG ends after {number_of(len(data), 'byte')}")
-        raise ImageError(f"not a JPEG: it starts with {bytes(data[:4]).hex(' ')}")
+        raise ImageError(f"not a JPEG: it starts with {first_bytes(data)}")
     position = _find(data, _SOF)
     if position < 0:
         raise ImageError("the JPEG has no frame header: it is cut or damaged")
