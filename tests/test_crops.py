@@ -313,6 +313,16 @@ def test_damage_in_a_part_is_reported(torch: Any, tmp_path: Path) -> None:
             ImageDataset(imagenet_prep.open(folder, "train"), crop=crop)[0]
 
 
+def test_a_sound_image_of_a_format_that_is_not_read_is_to_be_converted(tmp_path: Path) -> None:
+    """Another copy of such a record would be refused, too."""
+    heic = b"\0\0\0\x18ftypheic" + bytes(40)
+    with records.ShardWriter(tmp_path / "train", shards=1) as shards:
+        shards.write({"image/encoded": heic, "image/class/label": 1})
+    with pytest.raises(InputError, match="HEIC can't be read") as caught:
+        next(iter(imagenet_prep.open(tmp_path, "train"))).array()
+    assert caught.value.hint == "convert it to JPEG or PNG"
+
+
 def test_a_part_outside_of_the_image_is_refused() -> None:
     """Empty, negative, or too large: never fewer pixels than were asked for."""
     for part in (
