@@ -672,7 +672,7 @@ def test_tf_data_refuses_images_without_a_label(partly: Layout, tf: Any) -> None
     from imagenet_prep.tensorflow import dataset
 
     options = {"batch_size": 4, "image_size": 8, "training": False}
-    with pytest.raises(InputError, match=r"2 records .*no label") as caught:
+    with pytest.raises(InputError, match=r"2 train records .*no label") as caught:
         dataset(partly.output_dir, "train", **options)
     assert "unlabelled=-1" in caught.value.hint
     assert caught.value.hint.endswith(".filter(lambda image, label: label >= 0).batch(N)")

@@ -309,8 +309,18 @@ def test_damage_in_a_part_is_reported(torch: Any, tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         with records.ShardWriter(folder / "train", shards=1) as shards:
             shards.write({"image/encoded": data, "image/class/label": 1})
-        with pytest.raises(InputError, match=r"record 0 at byte 0.*damaged"):
+        with pytest.raises(InputError, match=r"record 0 at byte 0.*can't be decoded"):
             ImageDataset(imagenet_prep.open(folder, "train"), crop=crop)[0]
+
+
+def test_a_sound_image_of_a_format_that_is_not_read_is_to_be_converted(tmp_path: Path) -> None:
+    """Another copy of such a record would be refused, too."""
+    heic = b"\0\0\0\x18ftypheic" + bytes(40)
+    with records.ShardWriter(tmp_path / "train", shards=1) as shards:
+        shards.write({"image/encoded": heic, "image/class/label": 1})
+    with pytest.raises(InputError, match="HEIC can't be read") as caught:
+        next(iter(imagenet_prep.open(tmp_path, "train"))).array()
+    assert caught.value.hint == "convert it to JPEG or PNG"
 
 
 def test_a_part_outside_of_the_image_is_refused() -> None:
@@ -342,6 +352,7 @@ def test_crops_that_can_not_be(torch: Any, wrong: dict[str, Any], photographs: P
 
     with pytest.raises(UsageError, match=rf"^RandomResizedCrop\({next(iter(wrong))}="):
         RandomResizedCrop(**{"size": 224, **wrong})
+    assert RandomResizedCrop(224, flip=np.float32(0.5)).flip == 0.5  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=r"^ImageDataset\(crop="):
         ImageDataset(imagenet_prep.open(photographs, "train"), crop=224)
 

@@ -344,7 +344,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
     "corners in pixels": (
         {"xmax": [30.0], LABEL: [1]},
         {},
-        "the box 0.25, 0.5, 30, 1.*from 0 to 1",
+        "the box 0.25, 0.5, 30, 1.*from 0 to 1\nmake the set again from its images, with a recipe$",
     ),
     "swapped corners": (
         {"xmin": [0.9], LABEL: [1]},
@@ -369,7 +369,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
     "a damaged mask": (
         {LABEL: [1], MASK: [png(np.ones((20, 40), np.uint8))[:-20]]},
         {},
-        "its mask is damaged",
+        "its mask can't be read",
     ),
 }
 
@@ -513,7 +513,7 @@ def test_values_that_transforms_left_behind_are_refused(sets: Mapping[str, Path]
     change = v2.Compose([v2.CenterCrop(30), v2.SanitizeBoundingBoxes()])
     with pytest.raises(
         UsageError,
-        match=r"(?s)transforms gave .* boxes, .* iscrowd.*if they have SanitizeBoundingBoxes: leave",
+        match=r"(?s)transforms gave boxes: .* iscrowd: .*if they have SanitizeBoundingBoxes: leave",
     ):
         list(DetectionDataset(opened(sets["coco"]), change))
     assert len(list(DetectionDataset(opened(sets["yolo"]), change))) == 6
@@ -603,7 +603,7 @@ def test_a_damaged_mask_is_left_out_with_its_record(tmp_path: Path) -> None:
     loader = Loader(
         DetectionDataset(found), 2, collate_fn=collate_detection, shuffle=False, on_damaged="skip"
     )
-    with pytest.warns(UserWarning, match=r"left out: .*record 1 .*its mask is damaged"):
+    with pytest.warns(UserWarning, match=r"left out: .*record 1 .*its mask can't be read"):
         assert [len(images) for images, _ in loader] == [1]
     assert loader.skipped == {"image": 1}
 
@@ -668,7 +668,7 @@ def test_masks_of_classes_have_the_stored_values(
             "a mask of 3 channels.*expected one number per pixel",
         ),
         ({"segmentation/class/encoded": class_mask("L", (41, 20))}, "a mask of 41 x 20 pixels"),
-        ({"segmentation/class/encoded": class_mask("L")[:-20]}, "its mask is damaged"),
+        ({"segmentation/class/encoded": class_mask("L")[:-20]}, "its mask can't be read"),
     ],
 )
 def test_a_fault_of_a_mask_names_its_record(

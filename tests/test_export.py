@@ -249,7 +249,7 @@ STRAY = ("../../stray.JPEG", "a/../../../stray", "/stray", "a//b", ".", "x" * 30
             "folders",
             ["a.JPEG", "b.JPEG", "a.JPEG"],
             1,
-            r"two records would be the file train/n01440764/a\.JPEG",
+            r"train/n01440764/a\.JPEG would be the file of two records, one of them in train-",
         ),
         ("webdataset", ["a.JPEG"], 0, "record 0 at byte 0 has label 0"),
     ],
@@ -270,7 +270,9 @@ def test_records_that_can_not_be_exported(
 
 def test_a_class_that_can_not_be_a_folder(tmp_path: Path) -> None:
     """The expected names exclude the one that is refused."""
-    with pytest.raises(InputError, match=r"record 0 can't be a file 'and/or/a.JPEG'") as caught:
+    with pytest.raises(
+        InputError, match=r"record 0 can't be a file: its class is 'and/or'"
+    ) as caught:
         export(
             one_record(tmp_path / "data", "a.JPEG", wnid="and/or"),
             "folders",
@@ -329,7 +331,7 @@ def test_shards_with_images_of_one_name_are_refused_in_folders(tmp_path: Path) -
     for _ in range(2):
         with pytest.raises(
             InputError,
-            match=r"train-0000\d-of-00002: .*train/n01440764/a\.JPEG",
+            match=r"train/n01440764/a\.JPEG would be .* two records, one of them in train-0000\d-of",
         ):
             export(layout, "folders", tmp_path / "out", ENGINE)
         assert list(files_below(tmp_path / "out")) == ["train/n01440764/a.JPEG"]
@@ -744,7 +746,7 @@ def test_a_recipe_without_images_is_refused(tmp_path: Path) -> None:
     """Numbers are no image: the refusal says what the records hold."""
     layout = recipe_set(tmp_path, "record: {raw: raw, y: label}\n", content="pixels")
     for container in ("webdataset", "folders"):
-        with pytest.raises(UsageError, match=r"no image\n.*raw, y\nexport to arrayrecord"):
+        with pytest.raises(UsageError, match=r"no image file\n.*raw, y\nexport to arrayrecord"):
             export(layout, container, tmp_path / "out", ENGINE)
     assert not (tmp_path / "out").exists()
     assert export(layout, "arrayrecord", tmp_path / "out", ENGINE).splits[0].made

@@ -28,6 +28,7 @@ from PIL import Image
 import imagenet_prep
 from imagenet_prep import records
 from imagenet_prep.errors import DamagedRecordError, UsageError
+from imagenet_prep.reading.arguments import shown
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.location import locate
 
@@ -85,7 +86,7 @@ def test_the_page_names_every_option_of_dataloader(torch: Any) -> None:
     ("options", "message"),
     [
         ({"generator": "Generator"}, "expected seed="),
-        ({"batch_sampler": [[0, 1]]}, "give it a sampler"),
+        ({"batch_sampler": [[0, 1]]}, "give it batch_size, and a sampler"),
         ({"world": 2}, r"Loader\(world=2\).*\n.*rank and world"),
         ({"rank": 1}, r"Loader\(rank=1\).*\n.*rank and world"),
         ({"rank": -1, "world": 2}, "rank from 0 up and below the world"),
@@ -118,6 +119,13 @@ def test_options_that_reach_dataloader(torch: Any) -> None:
     assert isinstance(train.sampler, torch.utils.data.DistributedSampler)
     assert (train.dataset.name, len(train.dataset), train.dataset[3]) == ("numbers", COUNT, 3)
     assert len(pickle.loads(pickle.dumps(train))) == 5
+
+
+def test_an_object_is_shown_by_its_name() -> None:
+    """No address in memory, which tells a reader nothing."""
+    values = (Numbers(), Numbers, len, loader, lambda number: number, 3)
+    texts = ["Numbers(...)", "Numbers", "len", "loader", "<lambda>", "3"]
+    assert [shown(value) for value in values] == texts
 
 
 class Slow(Numbers):

@@ -105,11 +105,10 @@ def test_ranks_and_epochs_are_resumed(tf: Any, made_set: Layout) -> None:
     for wrong, expected in (
         ({"rank": 2, "world": 2}, "the rank from 0 up and below the world"),
         ({"world": 99}, "expected rank and world"),
-        ({"rank": 0, "world": 99}, "expected a world of at most"),
-        ({"start": 1}, "expected a seed, and an epoch from 0"),
-        ({"epoch": 1, "seed": None}, "expected a seed, and an epoch from 0"),
-        ({"epoch": -1}, "expected a seed, and an epoch from 0"),
-        ({"start": -1}, "start from 0"),
+        ({"start": 1}, "expected a seed and an epoch: no run"),
+        ({"epoch": 1, "seed": None}, "expected a seed and an epoch: no run"),
+        ({"epoch": -1}, "expected a whole number of at least 0"),
+        ({"start": -1}, "expected a whole number of at least 0"),
         ({"batch_size": 0}, "expected a whole number of at least 1"),
         ({"image_size": 2.5}, "expected a whole number of at least 1"),
         ({"shuffle_buffer": 0}, "expected a whole number of at least 1"),
@@ -117,6 +116,8 @@ def test_ranks_and_epochs_are_resumed(tf: Any, made_set: Layout) -> None:
     ):
         with pytest.raises(UsageError, match=rf"^dataset\(.*\n.*{expected}"):
             run(**wrong)
+    with pytest.raises(UsageError, match="shards for 99 ranks\nexpected at least one shard for"):
+        run(rank=0, world=99)
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +203,7 @@ def test_shards_may_be_empty(tf: Any, few: Path, policy: Any) -> None:
         ({"WORLD_SIZE": "4"}, {}, "has WORLD_SIZE=4 and no RANK"),
         ({"WORLD_SIZE": "4", "RANK": "4"}, {}, "has RANK=4 WORLD_SIZE=4"),
         ({"WORLD_SIZE": "four", "RANK": "4"}, {}, "WORLD_SIZE is 'four'"),
-        ({"WORLD_SIZE": "99", "RANK": "4"}, {}, r"world=99.*\n.*at most 14"),
+        ({"WORLD_SIZE": "99", "RANK": "4"}, {}, r"14 train shards for 99 ranks"),
         ({"TF_CONFIG": '{"cluster": {"worker": ["a:1", "b:1"]}}'}, {}, list(range(11))),
         (
             {
@@ -212,6 +213,11 @@ def test_shards_may_be_empty(tf: Any, few: Path, policy: Any) -> None:
             },
             {},
             "expected only one of",
+        ),
+        (
+            {"TF_CONFIG": "{", "WORLD_SIZE": "2", "RANK": "0"},
+            {},
+            "TF_CONFIG in the environment can't be read",
         ),
         ({}, {"rank": 1}, r"dataset\(rank=1\)\nexpected rank and world"),
         ({}, {"world": 2}, r"dataset\(world=2\)\nexpected rank and world"),

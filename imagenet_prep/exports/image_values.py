@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.images import ENDINGS, format_of
+from imagenet_prep.reading.damage_words import remedy
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.state.manifest import Manifest, features_by_column
 from imagenet_prep.state.numbering import INCEPTIONS_FIRST, Numbering, box_classes, class_index
@@ -104,6 +105,7 @@ def _not_as_recorded(record: Record, feature: str, content: str) -> InputError:
     return InputError(
         f"{record.place}: the feature {feature!r} is not as the manifest of its set says",
         f"expected {content}",
+        remedy(record.shard),
     )
 
 
@@ -134,7 +136,7 @@ def find_meaning(manifest: Manifest | None) -> Meaning:
     features = manifest.dataset.features
     if "encoded" not in roles:
         raise UsageError(
-            f"the records of {manifest.dataset.name} hold no image",
+            f"the records of {manifest.dataset.name} hold no image file",
             f"they hold {', '.join(sorted(features))}",
             _NO_IMAGE,
         )

@@ -239,7 +239,7 @@ def _crc_of(path: Path) -> int:
 def same_name(shard: str, path: str) -> InputError:
     """The error for a second image with the path of another."""
     return InputError(
-        f"{shard}: two records would be the file {path}",
+        f"{path} would be the file of two records, one of them in {shard}",
         "expected a unique name for each image of a class",
         "export to webdataset: it keeps every record, whatever its name",
     )

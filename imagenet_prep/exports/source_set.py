@@ -26,7 +26,7 @@ from imagenet_prep.state.numbering import Numbering
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import STATE_NAME, Layout, grown_from, split_of
 from imagenet_prep.storage.location import AnyPath, local_or_none
-from imagenet_prep.text import number_of
+from imagenet_prep.text import listed, number_of
 from imagenet_prep.tfrecord.framing import Framed
 
 MOST_CLASSES = 100_000
@@ -265,8 +265,9 @@ def _refuse_orphans(state: SetState) -> None:
     """
     if state.orphans:
         count = number_of(len(state.orphans), "shard belongs", "shards belong")
+        orphans = listed(state.orphans, 3)
         raise InputError(
-            f"{state.layout.output_dir}: {count} to none of its sets, {state.orphans[0]} first",
-            f"expected the manifest of their set in {state.layout.output_dir / STATE_NAME}",
-            "restore it, or move these shards to another folder",
+            f"{state.layout.output_dir}: {count} to none of its sets: {orphans}",
+            f"expected a manifest that lists them in {state.layout.output_dir / STATE_NAME}",
+            "restore it, or move them to another folder",
         )

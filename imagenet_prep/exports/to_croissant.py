@@ -50,7 +50,11 @@ class CroissantPacker(Packer):
     def __init__(self, source: SourceSet) -> None:
         folder = source.layout.output_dir
         if source.manifest is None:
-            raise UsageError(f"{folder} has no manifest", "expected the set of a finished convert")
+            raise UsageError(
+                f"{folder} has no manifest",
+                "expected the set of a finished convert",
+                "make the set with convert, or export to another format",
+            )
         for split, shards in source.splits.items():
             shard_set = ShardSet(folder, split)
             shard_set.compare(range(len(shards)))

@@ -112,7 +112,7 @@ def _path(shard: SourceShard, record: Record, values: ImageValues) -> str:
     if of_class is None:
         raise InputError(
             f"{shard.path}: record {record.number} has no class",
-            "expected its wnid, or words for its class: they name the folder",
+            "expected the name or the words of its class, which name its folder",
             "export to webdataset, or make the set with its classes",
         )
     *folders, name = values.filename.split("/")
@@ -129,7 +129,8 @@ def _path(shard: SourceShard, record: Record, values: ImageValues) -> str:
     path = f"{of_class}/{file_name}"
     if not all(map(_is_file_name, (of_class, *folders, name, file_name))):
         raise InputError(
-            f"{shard.path}: record {record.number} can't be a file {path!r}",
+            f"{shard.path}: record {record.number} can't be a file: its class is {of_class!r}, "
+            f"its name {values.filename!r}",
             "expected names of 1 to 255 bytes without '/' and NUL, other than '.' and '..'",
             "export to webdataset, which accepts any name",
         )

@@ -112,7 +112,7 @@ def _refuse_unreadable(shard: SourceShard) -> None:
             f"{shard.path} is compressed with {compression}, "
             "which TensorFlow Datasets does not read",
             "expected plain shards",
-            "convert again without compression, or export to arrayrecord or webdataset",
+            "convert again without compression, or export to another format",
         )
 
 

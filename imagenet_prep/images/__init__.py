@@ -48,6 +48,14 @@ def ending_of(head: bytes | memoryview) -> str:
     return ENDINGS.get(format_of(head), ("",))[0]
 
 
+def first_bytes(data: bytes | memoryview) -> str:
+    """The first bytes of a file for messages: as numbers, and as text if they are one."""
+    head = bytes(data[:4])
+    text = head.decode("ascii", "replace")
+    numbers = head.hex(" ")
+    return f"{numbers} ({text})" if text.isprintable() and text.isascii() else numbers
+
+
 def is_npy(data: bytes | memoryview) -> bool:
     """Whether the bytes start as an .npy does."""
     return data[:1] == b"\x93" and bytes(data[:6]) == b"\x93NUMPY"

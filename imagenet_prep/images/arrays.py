@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy
 
-from imagenet_prep.images import is_npy
+from imagenet_prep.images import first_bytes, is_npy
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.text import listed, number_of
 
@@ -168,9 +168,7 @@ def _parse_npy(data: Buffer) -> Array:
     if len(data) == 0:
         raise ArrayError("it is empty")
     if not is_npy(data):
-        raise ArrayError(
-            f"not an .npy: it starts with {bytes(data[:4]).hex(' ')}", _INTACT_OR_SAVED
-        )
+        raise ArrayError(f"not an .npy: it starts with {first_bytes(data)}", _INTACT_OR_SAVED)
     head = io.BytesIO(data[: 1 << 16])
     shape, is_fortran, dtype = read_npy_header(head)
     expected, size = prod(shape) * dtype.itemsize, len(data) - head.tell()
@@ -219,7 +217,7 @@ def png_of(data: Buffer) -> bytes:
     if not is_picture(array.shape, array.dtype):
         raise ArrayError(
             f"an array of shape {array.shape} and type {array.dtype} is no picture: "
-            "expected uint8, with height and width, and 1 to 4 channels or none",
+            "expected uint8 with height and width, then 1 to 4 channels, or 1 or 3 channels before",
             "save it as such an array",
         )
     if array.ndim == 3 and array.shape[2] > 4:

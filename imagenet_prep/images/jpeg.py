@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from imagenet_prep.images import first_bytes
 from imagenet_prep.text import number_of
 
 Buffer = bytes | memoryview
@@ -20,8 +21,8 @@ MAX_PIXELS = 1 << 28
 ILSVRC2012's largest has some 30 million.
 """
 
-MAKE_SMALLER = "make it smaller"
-"""The remedy for an image with too many pixels."""
+MAKE_SMALLER = "make it smaller, or get a sound copy of it"
+"""The remedy for an image whose header claims too many pixels."""
 
 FREE_PIXELS = 1 << 25
 """An image of up to this many pixels is always decoded:
@@ -93,7 +94,7 @@ def check_claim(width: int, height: int, length: int, bits: int = 8, noun: str =
         raise ImageError(
             f"{noun} claims {width} x {height} pixels in {length:,} bytes: "
             "possibly a decompression bomb",
-            "get a sound copy of it, or make it smaller",
+            MAKE_SMALLER,
         )
 
 
@@ -139,7 +140,7 @@ def read_plain_header(data: Buffer) -> JpegHeader:
             raise ImageError("it is empty")
         if bytes(data[:2]) == b"\xff\xd8":
             raise ImageError(f"the JPEG ends after {number_of(len(data), 'byte')}")
-        raise ImageError(f"not a JPEG: it starts with {bytes(data[:4]).hex(' ')}")
+        raise ImageError(f"not a JPEG: it starts with {first_bytes(data)}")
     position = _find(data, _SOF)
     if position < 0:
         raise ImageError("the JPEG has no frame header: it is cut or damaged")
@@ -176,7 +177,7 @@ def _frame_header(data: Buffer, position: int) -> JpegHeader:
         count = number_of(components, "component")
         raise ImageError(
             f"a JPEG with {count} of {precision} bits can't be read: expected 1, 3 or 4 of 8 bits",
-            "convert it to a JPEG of 8 bits, grey or RGB",
+            "convert it to a JPEG of 8 bits, grey or RGB, or get a sound copy of it",
         )
     return JpegHeader(width, height, components)
 

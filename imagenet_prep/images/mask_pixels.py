@@ -255,22 +255,27 @@ def _opened(data: Buffer) -> Iterator[Image.Image]:
     """
     kind = format_of(data)
     if kind not in LOSSLESS:
-        raise ImageError(_no_mask(data, kind))
+        raise _no_mask(data, kind)
     with opened(data, kind) as image:
         check_claim(image.width, image.height, len(data))
         if getattr(image, "n_frames", 1) > 1:
-            raise ImageError("it has several frames: expected one", "save the frame of the mask")
+            raise ImageError(
+                "it has several frames: expected one", "save the frame of the mask as its own file"
+            )
         yield image
 
 
-def _no_mask(data: Buffer, kind: str) -> str:
-    """The reason why a file of this format is no mask; "" is the format of one that is no image."""
+def _no_mask(data: Buffer, kind: str) -> ImageError:
+    """The error for a file of this format, which is no mask; "" is that of one that is no image."""
     expected = f"expected {either(LOSSLESS)}"
     if not data:
-        return "it is empty"
+        return ImageError("it is empty")
     if not kind:
-        return f"it is no image of a known format: {expected}"
-    return f"its format is {kind}, which may change the values of a mask: {expected}"
+        return ImageError(f"it is no image of a known format: {expected}")
+    return ImageError(
+        f"its format is {kind}, which may change the values of a mask: {expected}",
+        "make the mask again as PNG",
+    )
 
 
 # pixels -> PNG ------------------------------------------------------------------------------------
@@ -317,7 +322,7 @@ def threshold_mask(data: Buffer, threshold: int) -> bytes:
     """
     import numpy as np
 
-    if format_of(data) in ("", "JPEG"):
+    if format_of(data) == "JPEG":
         brightness = np.asarray(decode_rgb(data).convert("L"))
     else:
         with _opened(data) as image:

@@ -264,8 +264,7 @@ def decode_other(data: Buffer, image_format: str) -> tuple[Image.Image, tuple[st
     """
     from PIL import ImageFile
 
-    if image_format not in ENDINGS:
-        raise ImageError(f"{image_format} can't be read", "convert it to JPEG or PNG")
+    _refuse_unread(image_format)
     if image_format == "TIFF":
         return *_decode_tiff(data), 1
     with opened(data, image_format) as image:
@@ -277,6 +276,12 @@ def decode_other(data: Buffer, image_format: str) -> tuple[Image.Image, tuple[st
             "other frames": getattr(image, "n_frames", 1) > 1,
         }
         return _as_rgb(image), _named(lost), image.getexif().get(_ORIENTATION, 1)
+
+
+def _refuse_unread(image_format: str) -> None:
+    """Raise ImageError for a format that is known, and not read."""
+    if image_format not in ENDINGS:
+        raise ImageError(f"{image_format} can't be read", "convert it to JPEG or PNG")
 
 
 def _decode_tiff(data: Buffer) -> tuple[Image.Image, tuple[str, ...]]:
@@ -321,6 +326,7 @@ def read_facts(data: Buffer) -> ImageFacts:
         return ImageFacts(image_format, header.width, header.height, header.channels)
     if image_format in ("", "JPEG"):
         return ImageFacts("JPEG", *jpeg.read_header(data))
+    _refuse_unread(image_format)
     with opened(data, image_format) as image:
         channels = len(image.getbands())
         if image.mode == "P":

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import operator
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from imagenet_prep.errors import UsageError
 
 
 def shown(value: object) -> str:
-    """A value in a message, cut short."""
+    """A value in a message, cut short; a function or an object without a text of its own by its
+    name.
+    """
     text = repr(value)
+    if type(value).__repr__ is object.__repr__:
+        text = f"{type(value).__name__}(...)"
+    elif isinstance(value, (FunctionType, BuiltinFunctionType, type)):
+        text = value.__name__
     return text if len(text) <= 100 else f"{text[:100]}..."
 
 

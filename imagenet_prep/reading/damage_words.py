@@ -6,7 +6,7 @@ import contextlib
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
-from imagenet_prep.hints import Hint
+from imagenet_prep.hints import Hint, has_command
 from imagenet_prep.state.manifest import features_by_column, find_set, load_manifest
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.files import find_plain
@@ -73,6 +73,14 @@ def remedy(path: AnyPath, **settings: str) -> str:
         command("verify", layout.data_dir, tuple(settings.items())),
         "    (checks all shards of this set)",
     )
+
+
+def remedy_of_image(path: AnyPath, advice: str) -> str:
+    """The verify command for a shard that imagenet-prep made; otherwise the advice for an image
+    that may be sound, or to get a sound copy.
+    """
+    hint = remedy(path, depth="decode")
+    return hint if has_command(hint) or not advice else advice
 
 
 def why_no_image(path: AnyPath, fault: str) -> tuple[str, str]:

@@ -22,6 +22,7 @@ from imagenet_prep.reading.damage_words import (
     looks_like,
     place_in_words,
     remedy,
+    remedy_of_image,
     why_no_image,
 )
 from imagenet_prep.reading.values import USUAL, Conventions, Decoder, ValueRuleError, any_number
@@ -267,9 +268,8 @@ class Record:
         with contextlib.suppress(InputError):
             name = self.filename
         reason = f"{name}: {error}" if name else str(error)
-        return DamagedRecordError.of(
-            "image", self.number, name, what, reason, remedy(self.shard, depth="decode")
-        )
+        hint = remedy_of_image(self.shard, error.remedy)
+        return DamagedRecordError.of("image", self.number, name, what, reason, hint)
 
 
 def _of_another_process(

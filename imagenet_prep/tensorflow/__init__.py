@@ -164,10 +164,10 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
     _check_numbers(batch_size, image_size, shuffle_buffer, window)
     rank, world = _find_rank(rank, world)
     records = ShardSet(data_dir, split)
-    _refuse_unlabelled(records, unlabelled)
+    _refuse_unlabelled(records, data_dir, unlabelled)
     if training is None:
         training = split == "train"
-    _check_start(records, rank, world, start)
+    _check_start(records, world, start)
     _check_epoch(seed, epoch, start, training=training)
 
     shard_numbers = range(len(records.paths))[rank::world]
@@ -231,21 +231,33 @@ def _find_rank(rank: int | None, world: int | None) -> tuple[int, int]:
     )
     if environment.world > 1 and environment.rank is None:
         raise UsageError(f"the environment has {environment} and no RANK", "expected both", hint)
-    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-    cluster = resolver.cluster_spec().as_dict()
-    workers = cluster.get("worker", [])
+    workers = _workers_of_cluster()
     if environment.world > 1 and len(workers) > 1:
         what = f"the environment has {environment}, and TF_CONFIG with {len(workers)} workers"
         raise UsageError(what, "expected only one of them: each would divide the records", hint)
     return environment.rank or 0, environment.world
 
 
-def _check_start(records: ShardSet, rank: int, world: int, start: int) -> None:
+def _workers_of_cluster() -> list[str]:
+    """The workers in TF_CONFIG; raises UsageError for one that TensorFlow can't read."""
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    try:
+        cluster = resolver.cluster_spec().as_dict()
+    except (ValueError, TypeError) as error:
+        raise UsageError("TF_CONFIG in the environment can't be read", str(error)) from error
+    workers: list[str] = cluster.get("worker", [])
+    return workers
+
+
+def _check_start(records: ShardSet, world: int, start: int) -> None:
     """Raise UsageError for a rank without a shard, or a start before the first batch."""
-    if world > len(records.paths) or start < 0:
+    whole("dataset(start=", start, 0)
+    if world > len(records.paths):
+        shards = number_of(len(records.paths), f"{records.split} shard")
         raise UsageError(
-            f"dataset(rank={rank}, world={world}, start={start})",
-            f"expected a world of at most {len(records.paths)} (one shard per rank), start from 0",
+            f"{shards} for {world} ranks",
+            "expected at least one shard for each rank",
+            "use fewer ranks, or make the set with more shards",
         )
 
 
@@ -253,10 +265,14 @@ def _check_epoch(seed: int | None, epoch: int | None, start: int, *, training: b
     """Raise UsageError for a place in an epoch of training that no run can find again."""
     if not training or (epoch is None and start == 0):
         return
-    if seed is None or epoch is None or epoch < 0:
+    if epoch is not None:
+        whole("dataset(epoch=", epoch, 0)
+    if seed is None or epoch is None:
+        arguments = {"seed": seed, "epoch": epoch, "start": start or None}
+        given = [f"{name}={value}" for name, value in arguments.items() if value is not None]
         raise UsageError(
-            f"dataset(epoch={epoch}, start={start}, seed={seed})",
-            "expected a seed, and an epoch from 0: no run gives the same order again without them",
+            f"dataset({', '.join(given)})",
+            "expected a seed and an epoch: no run gives the same order again without them",
         )
 
 
@@ -274,13 +290,16 @@ def _count_batches(
     return math.ceil(own_records / batch_size)
 
 
-def _refuse_unlabelled(records: ShardSet, unlabelled: int | None) -> None:
+def _refuse_unlabelled(
+    records: ShardSet, data_dir: str | os.PathLike[str], unlabelled: int | None
+) -> None:
     """Raise InputError if the manifest counts records without a label,
     and no label stands for it.
     """
     if records.unlabelled and unlabelled is None:
         verb = "has" if records.unlabelled == 1 else "have"
-        what = f"{number_of(records.unlabelled, 'record')} of {records!r} {verb} no label"
+        count = number_of(records.unlabelled, f"{records.split} record")
+        what = f"{count} in {data_dir} {verb} no label"
         hint = (
             "give unlabelled=-1, and leave them out: dataset.unbatch().filter(lambda image, "
             "label: label >= 0).batch(N)"

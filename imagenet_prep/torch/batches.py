@@ -19,8 +19,6 @@ from torch._utils import ExceptionWrapper
 from torch.utils.data import Dataset, default_collate, get_worker_info
 
 from imagenet_prep.errors import DamagedRecordError, InputError, PrepError, RecordFault, UsageError
-from imagenet_prep.escaping import mention
-from imagenet_prep.hints import Hint
 from imagenet_prep.reading.left_out import with_choice
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.text import listed, number_of
@@ -276,8 +274,7 @@ class BatchCollate:
 def empty_batch(count: int, where: str, expected: str) -> InputError:
     """The error of a batch that must come, whose records are all damaged."""
     what = f"{where} has {number_of(count, 'damaged record')} and no other"
-    verify = mention("verify", "--depth", "decode")
-    hint = Hint("choose a larger batch_size, or mend the set: ", verify, " says how")
+    hint = "choose a larger batch_size, or mend the records that the warnings name"
     return InputError(what, expected, hint)
 
 

@@ -5,6 +5,7 @@ CenterCrop for validation.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch.nn import functional
@@ -90,10 +91,10 @@ class RandomResizedCrop(Crop):
         self.ratio = _limits("ratio", ratio, math.inf)
         log_ratio = torch.log(torch.tensor(self.ratio))
         self._log_ratio = log_ratio.tolist()
-        if not isinstance(flip, int | float) or not 0 <= flip <= 1:
+        self.flip = _number(flip)
+        if not 0 <= self.flip <= 1:
             argument = f"RandomResizedCrop(flip={shown(flip)})"
             raise UsageError(argument, "expected a share from 0 to 1")
-        self.flip = flip
 
     def draw_flip(self, generator: torch.Generator | None = None) -> bool:
         """Whether to mirror the image; ``generator`` is that of ``choose``,
@@ -176,12 +177,17 @@ def _middle(size: int, resized: int, side: int) -> tuple[float, float]:
     return start, length
 
 
+def _number(value: Any) -> float:
+    """A number of any type; NaN for what is none."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
 def _share_of_side(part: float) -> float:
     """The ``part`` of a CenterCrop; raises UsageError."""
-    try:
-        share = float(part)
-    except (TypeError, ValueError):
-        share = math.nan
+    share = _number(part)
     if not 0 < share <= 1:
         raise UsageError(f"CenterCrop(part={shown(part)})", "expected a share above 0, at most 1")
     return share

@@ -120,7 +120,7 @@ class DetectionDataset(VisionDataset[tuple[Any, Target]]):
         """
         names = self._classes.names
         if not names:
-            problem = f"{self.records!r} has no names of classes"
+            problem = f"the {self.records.split} records have no names of classes"
             hint = (
                 "if each object has a name: DetectionDataset(records, class_names=['cat', 'dog'])"
             )
@@ -216,12 +216,16 @@ def _check_class_names(class_names: Sequence[str], first_label: int | None) -> N
     is_list = isinstance(class_names, Sequence) and not isinstance(class_names, str)
     are_texts = is_list and all(isinstance(name, str) for name in class_names)
     are_distinct = are_texts and len(set(class_names)) == len(class_names)
-    if not are_distinct or first_label is not None:
-        arguments = f"class_names={shown(class_names)}, first_label={shown(first_label)}"
+    if not are_distinct:
         raise UsageError(
-            f"DetectionDataset({arguments})",
-            "expected a list of different texts, and no first_label",
+            f"DetectionDataset(class_names={shown(class_names)})",
+            "expected a list of different texts",
             "class_names=['cat', 'dog']",
+        )
+    if first_label is not None:
+        raise UsageError(
+            f"DetectionDataset(class_names=..., first_label={shown(first_label)})",
+            "expected only one of these arguments: the first of class_names is label 1",
         )
 
 
@@ -239,8 +243,12 @@ def _without_empty(target: Any) -> Any:
             tensors[name] = tensor
     counts = {name: len(tensor) for name, tensor in tensors.items()}
     if len(set(counts.values())) > 1:
-        shown_counts = ", ".join(f"{count} {name}" for name, count in counts.items())
-        raise UsageError(f"transforms gave {shown_counts}", "expected as many of each", _SANITIZED)
+        shown_counts = ", ".join(f"{name}: {count}" for name, count in counts.items())
+        raise UsageError(
+            f"transforms gave {shown_counts}",
+            "expected as many of each as there are boxes",
+            _SANITIZED,
+        )
     has_area = _have_area(boxes)
     if has_area.all():
         return target

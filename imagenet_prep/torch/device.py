@@ -276,7 +276,7 @@ class DeviceBatches:
             place = draft.record.place
             raise InputError(
                 f"{place}: {self._device} decodes its image to other pixels than the CPU",
-                f"expected at most {MOST_APART:.0f} levels on average, got {apart:.0f}",
+                f"expected at most {MOST_APART:.0f} levels on average, got {apart:.1f}",
                 "report it, and leave decode=... out: workers decode then",
             )
 

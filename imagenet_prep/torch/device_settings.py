@@ -87,7 +87,8 @@ def _check_dtype(dtype: torch.dtype | None, normalize: Any) -> torch.dtype:
     if dtype is torch.uint8:
         if normalize is not None:
             raise UsageError(
-                "Loader(normalize=..., dtype=torch.uint8)", "expected a dtype of floats"
+                "Loader(normalize=..., dtype=torch.uint8)",
+                "expected a dtype of floats, or no normalize",
             )
         return dtype
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:

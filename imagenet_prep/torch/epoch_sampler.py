@@ -166,6 +166,7 @@ class EpochSampler(DistributedSampler[int]):
         batch_size = _number_in(state, "batch_size", 1)
         earlier_parts = [_earlier_part(part) for part in _list_in(state, "before")]
         batches_ahead = [_whole_in("ahead", batch, 0) for batch in _list_in(state, "ahead")]
+        rank = None if state.get("rank") is None else _number_in(state, "rank", 0)
         place = EpochPlace(
             epoch=epoch,
             given=batches_given,
@@ -173,7 +174,7 @@ class EpochSampler(DistributedSampler[int]):
             batch_size=batch_size,
             before=tuple(earlier_parts),
             ahead=frozenset(batches_ahead),
-            rank=state.get("rank"),
+            rank=rank,
         )
         self._refuse_beyond_epoch(place)
         self.place = place
@@ -248,7 +249,7 @@ class EpochSampler(DistributedSampler[int]):
             if count:
                 hint += ", or a smaller batch_size"
             raise UsageError(
-                f"{records} for {ranks}: no batch of {size}",
+                f"{records} for {ranks}: no batch of {size:,}",
                 "expected one batch at least for each rank",
                 hint,
             )

@@ -62,7 +62,8 @@ class ImageDataset(RecordDataset[Sample]):
         if crop is not None and not isinstance(crop, Crop):
             raise UsageError(
                 f"ImageDataset(crop={shown(crop)})",
-                "expected RandomResizedCrop(224) or CenterCrop(224)",
+                "expected a crop of imagenet_prep.torch, such as RandomResizedCrop(224)",
+                "give a crop of torchvision as transform",
             )
         self.crop = crop
         self.unlabelled = unlabelled

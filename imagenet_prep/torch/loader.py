@@ -369,6 +369,8 @@ def _sampler_within(batch_sampler: object) -> EpochSampler:
     sampler = getattr(batch_sampler, "sampler", None)
     if not isinstance(sampler, EpochSampler):
         raise UsageError(
-            "Loader(batch_sampler=...)", "Loader makes the batches", "give it a sampler"
+            "Loader(batch_sampler=...)",
+            "expected no batch_sampler: Loader makes the batches itself",
+            "give it batch_size, and a sampler for an order of your own",
         )
     return sampler

@@ -32,6 +32,9 @@ _ROUNDING = 0.002
 It is cut, as by convert.
 """
 
+_FAR_OUTSIDE = 2.0
+"""A larger coordinate may be in pixels."""
+
 _SHOWN = 20
 _REMAKE = "make the set again from its images, with a recipe"
 _WITHOUT_BOXES = f"{_REMAKE} that has boxes; an image without an object has empty lists"
@@ -71,6 +74,8 @@ class RecordObjects:
             corners = ", ".join(f"{corner:g}" for corner in boxes[number])
             expected = "expected xmin, ymin, xmax, ymax relative to the image, from 0 to 1"
             hint = _OUTSIDE
+            if np.abs(boxes[number]).max() > _FAR_OUTSIDE:
+                hint = _REMAKE  # in pixels: clipped, it would be the whole image
             if is_inside[number].all():
                 expected = "expected xmin, ymin, xmax, ymax, the upper left corner first"
                 hint = _SWAPPED
@@ -141,7 +146,7 @@ def read_mask(
     try:
         pixels = decode(data)
     except ImageError as error:
-        raise record.damaged_image(error, f"{record.place}: its mask is damaged") from error
+        raise record.damaged_image(error, f"{record.place}: its mask can't be read") from error
     height, width = pixels.shape[:2]
     if (height, width) != size:
         raise InputError(
@@ -182,8 +187,8 @@ class ObjectClasses(Struct, frozen=True):
         for number, label in zip(numbers, labels, strict=True):
             if label % 1 or label < 1 or (self.names and label not in self.names):
                 expected = f"{first} or more"
-                if self.names:
-                    numbers_from_1 = [str(number) for number in self._numbers if number >= first]
+                numbers_from_1 = [str(number) for number in self._numbers if number >= first]
+                if numbers_from_1:
                     expected = f"one of {listed(numbers_from_1, _SHOWN)}"
                 raise InputError(
                     f"{objects.record.place}: an object of class {number}",

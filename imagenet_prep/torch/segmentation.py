@@ -49,10 +49,11 @@ class SegmentationDataset(VisionDataset[tuple[Any, Any]]):
     def _read_mask(self, record: Record, size: tuple[int, int]) -> Any:
         data = record.features.get(_MASK)
         if not isinstance(data, bytes):
+            problem = "no mask" if data is None else "no single file as its mask"
             raise InputError(
-                f"{record.place} has no mask",
-                f"expected the feature {_MASK}",
-                "make the set again with `mask` in its recipe; "
+                f"{record.place} has {problem}",
+                f"expected one PNG in the feature {_MASK}",
+                "make the set again with a recipe that has `mask`; "
                 "for masks of objects, use DetectionDataset",
             )
         pixels = read_mask(record, decode_values, data, size)

@@ -31,17 +31,17 @@ def import_tv_tensors(asker: str) -> Any:
     """
     try:
         from torchvision import tv_tensors
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "torchvision":
-            raise
+    except (ImportError, RuntimeError, OSError) as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == "torchvision":
+            raise UsageError(
+                f"{asker} needs torchvision, which is not installed",
+                "expected version 0.19 or later",
+                command_line(["pip", "install", "torchvision"]),
+            ) from error
+        # it is too old, or its compiled part does not load
+        reason = " ".join(str(error).split())
         raise UsageError(
-            f"{asker} needs torchvision, which is not installed",
-            "expected version 0.19 or later",
-            command_line(["pip", "install", "torchvision"]),
-        ) from error
-    except (ImportError, RuntimeError) as error:  # its compiled part does not load
-        raise UsageError(
-            f"{asker} needs torchvision, which can't be imported: {error}",
+            f"{asker} needs torchvision, which can't be imported: {reason}",
             f"expected the version for PyTorch {torch.__version__}",
             "install torch and torchvision together, from one index",
         ) from error
