@@ -83,7 +83,7 @@ def special_member(name: str, kind: str, offset: int) -> TarFault:
     return TarFault(offset, f"{name} is {noun}, not a plain file", PACK_PLAIN_FILES)
 
 
-UNJOIN = "if tars were joined, unpack it with tar --ignore-zeros, and pack the files again"
+UNJOIN = "if tars were joined, unpack it with tar's option --ignore-zeros, and pack the files again"
 """The remedy for a tar with more than its padding after its end."""
 
 _ZIP_AGAIN = "unpack it, and zip its files again"

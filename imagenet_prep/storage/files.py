@@ -61,7 +61,7 @@ def plain_lines(path: AnyPath, max_bytes: int = 1 << 26) -> Iterator[bytes]:
                 if len(line) > max_bytes:
                     raise InputError(
                         f"{path} holds a line of more than {max_bytes:,} bytes",
-                        "expected shorter lines, as imagenet-prep writes them",
+                        "expected shorter lines, such as those of a file that this program wrote",
                         f"move the file away, {AGAIN}",
                     )
                 yield line
