@@ -9,6 +9,7 @@ _HALF_PAIR = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
     r"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
 )
+_LONG_NUMBER = re.compile(r"\d{4301}")
 HALF_PAIR_REASON = "a text holds half of a surrogate pair: UTF-8 can't store it"
 """The reason that a text of JSON can't be written again."""
 
@@ -30,4 +31,10 @@ def json_reason(error: Exception) -> str:
 def line_of_half_pair(text: str) -> int:
     """The line of the first half of a surrogate pair in a JSON text, from 1."""
     match = _HALF_PAIR.search(text)
+    return text.count("\n", 0, match.start()) + 1 if match else 1
+
+
+def line_of_long_number(text: str) -> int:
+    """The line of the first number that Python finds too long to read, from 1; 1 if none is."""
+    match = _LONG_NUMBER.search(text)
     return text.count("\n", 0, match.start()) + 1 if match else 1

@@ -15,7 +15,12 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from imagenet_prep.recipes.json_faults import HALF_PAIR_REASON, json_reason, line_of_half_pair
+from imagenet_prep.recipes.json_faults import (
+    HALF_PAIR_REASON,
+    json_reason,
+    line_of_half_pair,
+    line_of_long_number,
+)
 from imagenet_prep.text import number_of
 
 Form = Literal["lines", "words", "csv", "tsv", "spaces", "jsonl", "json"]
@@ -28,10 +33,6 @@ list of objects.
 
 COMMENT = re.compile(r"#(\s|$)")
 FILE_ENDING = re.compile(r".\.(jpe?g|png|tiff?|npy|npz)", re.IGNORECASE)
-
-
-_LONG_NUMBER = re.compile(r"\d{4301}")
-"""More digits than Python reads as a number."""
 
 
 class LabelsFault(ValueError):  # noqa: N818 - the data is at fault, no error of the program
@@ -336,9 +337,8 @@ def _parse_document(content: bytes) -> Any:
     except UnicodeEncodeError:
         raise LabelsFault(line_of_half_pair(text), HALF_PAIR_REASON) from None
     except (ValueError, RecursionError) as error:
-        long_number = _LONG_NUMBER.search(text)
-        line = text.count("\n", 0, long_number.start()) + 1 if long_number else 1
-        raise LabelsFault(getattr(error, "lineno", line), json_reason(error)) from None
+        line = getattr(error, "lineno", line_of_long_number(text))
+        raise LabelsFault(line, json_reason(error)) from None
     return document
 
 
