@@ -23,6 +23,8 @@ def json_reason(error: Exception) -> str:
         return f"not JSON: {error.msg}, at character {column}"
     if isinstance(error, RecursionError):
         return "its JSON is nested too deep"
+    if isinstance(error, UnicodeEncodeError):
+        return HALF_PAIR_REASON
     if isinstance(error, UnicodeError):
         return f"not JSON: {error}"
     return "a number has too many digits"  # Python 3.11 and later read at most 4,300
@@ -34,7 +36,11 @@ def line_of_half_pair(text: str) -> int:
     return text.count("\n", 0, match.start()) + 1 if match else 1
 
 
-def line_of_long_number(text: str) -> int:
-    """The line of the first number that Python finds too long to read, from 1; 1 if none is."""
+def json_line(error: Exception, text: str) -> int:
+    """The line of a fault of a JSON text, from 1; 1 where it is not known."""
+    if isinstance(error, json.JSONDecodeError):
+        return error.lineno
+    if isinstance(error, UnicodeEncodeError):
+        return line_of_half_pair(text)
     match = _LONG_NUMBER.search(text)
     return text.count("\n", 0, match.start()) + 1 if match else 1

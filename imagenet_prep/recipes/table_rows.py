@@ -15,12 +15,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from imagenet_prep.recipes.json_faults import (
-    HALF_PAIR_REASON,
-    json_reason,
-    line_of_half_pair,
-    line_of_long_number,
-)
+from imagenet_prep.recipes.json_faults import json_line, json_reason
 from imagenet_prep.text import number_of
 
 Form = Literal["lines", "words", "csv", "tsv", "spaces", "jsonl", "json"]
@@ -334,11 +329,8 @@ def _parse_document(content: bytes) -> Any:
         document = json.loads(text)
         written = json.dumps(document, ensure_ascii=False)
         written.encode()  # half of a surrogate pair can't be written
-    except UnicodeEncodeError:
-        raise LabelsFault(line_of_half_pair(text), HALF_PAIR_REASON) from None
     except (ValueError, RecursionError) as error:
-        line = getattr(error, "lineno", line_of_long_number(text))
-        raise LabelsFault(line, json_reason(error)) from None
+        raise LabelsFault(json_line(error, text), json_reason(error)) from None
     return document
 
 
@@ -391,8 +383,6 @@ def _parse_object(line: str, number: int) -> dict[str, Any]:
         if "\\u" in line:
             written = json.dumps(row, ensure_ascii=False)
             written.encode()
-    except UnicodeEncodeError:
-        raise LabelsFault(number, HALF_PAIR_REASON) from None
     except (ValueError, RecursionError) as error:
         raise LabelsFault(number, json_reason(error)) from None
     if not isinstance(row, dict):
