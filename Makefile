@@ -67,7 +67,7 @@ prove: folder $(VENV)/extra-prove
 	$(BIN)/python scripts/prove_labels.py "$(DATA_DIR)" $(ARGS)
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest $(EVERY_CORE) $(ARGS)
+	scripts/in_memory.sh $(BIN)/python -m pytest $(EVERY_CORE) $(ARGS)
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
@@ -96,7 +96,7 @@ portable-environment: $(OTHER)/test
 
 portable: $(OTHER)/test
 	@echo "$$($(OTHER)/bin/python --version), without the tests marked: $(SAME)"
-	$(OTHER)/bin/python -m pytest $(EVERY_CORE) -m "$(wordlist 2, 99, $(AND))" $(ARGS)
+	scripts/in_memory.sh $(OTHER)/bin/python -m pytest $(EVERY_CORE) -m "$(wordlist 2, 99, $(AND))" $(ARGS)
 
 exhaustive: $(VENV)/dev
 	$(BIN)/python -m pytest -m exhaustive $(ARGS)

@@ -469,7 +469,7 @@ FOLDERS: dict[str, Made] = {
     ),
     "a CSV of boxes whose class is not known": refused(
         labelled("l.csv", rows("{n},1,2,8,9,7", header="file,x1,y1,x2,y2,kind")),
-        "no column for label",
+        "no column has a usual name of a class",
         "--as with-labels",
     ),
     "a CSV of boxes beside class folders": refused(
@@ -616,13 +616,13 @@ FOLDERS: dict[str, Made] = {
         labelled("l.csv", STEMS), "l.csv names 6 of 6 images in its column `id`", train=LETTERS
     ),
     "no endings, and too few": refused(
-        labelled("l.csv", STEMS, names=[*FLAT, "6.jpg"]), "no line names 6.jpg"
+        labelled("l.csv", STEMS, names=[*FLAT, "6.jpg"]), ", and not 6.jpg"
     ),
     "no endings, and too many": refused(
         labelled("l.csv", STEMS, names=FLAT[1:]), "1 path leads to no image"
     ),
     "no endings, two of a name": refused(
-        {**images("0.png"), **labelled("l.csv", STEMS)}, "no line names 0."
+        {**images("0.png"), **labelled("l.csv", STEMS)}, ", and not 0."
     ),
     "no endings, a list of classes": refused(
         labelled("l.csv", "0,cat\n1,dog\n", names=FLAT[:2]), "init finds no labels there"
@@ -774,7 +774,7 @@ FOLDERS: dict[str, Made] = {
         train={"1.JPG": 3, "2.JPG": 4},
     ),
     "two images of a key": refused(
-        one_tar("1.jpg", "1.JPG", **{"1.cls": b"3"}), "two members of 0/1 end in .jpg"
+        one_tar("1.jpg", "1.JPG", **{"1.cls": b"3"}), "0/1.JPG and 0/1.jpg have the same ending"
     ),
     "dots in keys": refused(
         one_tar("a.b.jpg", **{"a.b.cls": b"3"}), "has no image for 0/a", "ends at the first dot"

@@ -767,7 +767,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
                 [{**(one := task("/x/a.jpg", percent(CAT))), "annotations": one["annotations"] * 2}]
             )
         },
-        "p.json: [0] (id 7): the task has 2 annotations; expected one",
+        "p.json: [0] (id 7): 2 annotations of the task are not cancelled; expected one",
     ),
     "Label Studio: rotated": (
         {"p.json": json.dumps([task("/x/a.jpg", percent(CAT, rotation=30))])},

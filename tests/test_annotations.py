@@ -637,12 +637,12 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "VOC: not finite": (
         VOC,
         voc("<ymin>", "<ymin>nan</ymin><ymin>"),
-        "<ymin>: 'nan' is not a valid number; expected a number from -9,0",
+        "<ymin>: 'nan' is not a valid number; expected a finite number from -9,0",
     ),
     "VOC: no ymin": (
         VOC,
         voc("<ymin>", "<ymin></ymin><ymin>"),
-        "object 1: <ymin>: the number is missing; expected a number",
+        "object 1: <ymin>: the number is missing; expected a finite number",
     ),
     "VOC: other images, and a file without an ending": (
         VOC,
@@ -790,7 +790,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "CSV: no corner": (
         CSV,
         csv("a.jpg,80,40,dog,8,,40,20"),
-        "line 3: ymin: the number is missing; expected a number",
+        "line 3: ymin: the number is missing; expected a finite number",
     ),
     "CSV: no such part of a box": (
         CSV.replace("boxes.csv}", "boxes.csv, columns: {left: xmin}}"),

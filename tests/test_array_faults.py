@@ -7,6 +7,7 @@ import io
 import json
 import pickle
 import struct
+import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 from made_tars import in_memory
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.images.arrays import ArrayError, parse_array
+from imagenet_prep.images.arrays import ArrayError, names_in_npz, parse_array
 from imagenet_prep.model import Item
 from imagenet_prep.recipes.columns import Mapped
 from imagenet_prep.recipes.mapped_records import MappedRecorder
@@ -238,3 +239,13 @@ def test_the_advice_for_a_sound_array_is_not_another_copy_alone(name: str) -> No
     with pytest.raises(ArrayError) as caught:
         read(data)
     assert remedy in caught.value.remedy
+
+
+def test_another_file_in_an_npz_is_no_array() -> None:
+    """The array is the only one, and so needs no name."""
+    buffer = io.BytesIO()
+    np.savez(buffer, x=np.arange(3))
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.writestr("README.txt", "by hand")
+    assert names_in_npz(buffer.getvalue()) == ["x"]
+    assert parse_array(buffer.getvalue()).tolist() == [0, 1, 2]

@@ -88,8 +88,8 @@ RECIPES = {
     "no source": ("seed: 1\n", "no source", "folders"),
     "two sources": (
         FILES + "input_file_pattern: '*.npy'\n",
-        "line 1: source: two sources",
-        "one of them",
+        "line 1: source: input_file_pattern is a source already",
+        "only one source",
     ),
     "class folders of files": (
         "source: {files: x, class_folder: inner}\n",
@@ -119,7 +119,7 @@ RECIPES = {
     ),
     "shards twice": (
         FILES + "num_shards: 2\nshard_size: 1MB\n",
-        "line 3: shard_size: num_shards says",
+        "line 3: shard_size: num_shards decides",
         "one of",
     ),
     "shard size": (
@@ -130,10 +130,14 @@ RECIPES = {
     "half a range": (FILES + "min_val: 0\n", "line 2: min_val: max_val is missing", "both"),
     "endless range": (
         FILES + "min_val: 0\nmax_val: 1e999\n",
-        "line 3: max_val: inf",
+        "line 3: max_val: it is inf",
         "two finite numbers",
     ),
-    "empty range": (FILES + "min_val: 1\nmax_val: 1\n", "line 3: max_val: 1", "above min_val"),
+    "empty range": (
+        FILES + "min_val: 1\nmax_val: 1\n",
+        "line 3: max_val: it is 1",
+        "above min_val",
+    ),
     "fractions": (
         FOLDERS + "splits:\n  train: 0.8\n  test: 0.1\n",
         "line 2: splits: the fractions sum to 0.9",
@@ -162,10 +166,14 @@ RECIPES = {
     ),
     "split's first sign": (
         FOLDERS + "splits: {-x: 1}\n",
-        "splits.-x: no name of a split",
+        "splits.-x: it can't be the name of a split",
         "the first a letter, a digit or _",
     ),
-    "split's name": (FOLDERS + "splits: {'a/b': 1}\n", "splits.a/b: no name of a split", "letters"),
+    "split's name": (
+        FOLDERS + "splits: {'a/b': 1}\n",
+        "splits.a/b: it can't be the name of a split",
+        "letters",
+    ),
     "prefix": (
         FILES + "output_file_prefix: ../x\n",
         "line 2: output_file_prefix: '../x'",
@@ -440,6 +448,11 @@ INPUTS = {
         "more.txt: 1 path matches no single file of the source",
         "2.npy (line 3)",
     ),
+    "labels of other files": (
+        FILES + "labels: {file: others.txt, unlabelled: skip}\n",
+        "others.txt: no path matches a file of the source: q/5.npy (line 1)",
+        "expected paths such as arrays/0.npy",
+    ),
     "two lines of one file": (
         FILES + "labels: same.txt\n",
         "same.txt: 1 path means the same file as a later one: arrays/0.npy (line 1)",
@@ -660,6 +673,11 @@ INPUTS = {
         "bare.txt, line 1: 0.png leads to no file of the source, or to several",
         "expected the path of one file in each line",
     ),
+    "a label of two files": (
+        "source: {files: 'flowers/*/*'}\nlabels: bare.csv\n",
+        "bare.csv: 0.png (line 2) may be flowers/daisy/0.png, flowers/rose/0.png",
+        "expected names that mean one file each\nwrite the names with their folders, such as",
+    ),
     "a name of odd bytes": (
         "source: {folders: odd}\n",
         r"a name that can't be used: 'rose/\xff.png'",
@@ -679,6 +697,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         save(tmp_path / "arrays" / f"{number}.npy", array(3))
     same = "arrays/0.npy:0\n./arrays/0.npy:1\narrays/1.npy:1\n"
     save(tmp_path / "same.txt", same.encode())
+    save(tmp_path / "others.txt", b"q/5.npy:0\n")
     save(tmp_path / "nosplit.csv", b"path,label\n0.npy,a\n1.npy,b\n")
     save(tmp_path / "nofile.json", b'{"cat": []}')
     for name in ("linked", "nowhere/rose", "odd/rose"):
@@ -726,6 +745,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "words.csv": "path,label,part\n0.npy,1,true\n1.npy,2,a: b\n",
         "nan.csv": "path,label,size\n0.npy,1,nan\n1.npy,2,0.5\n",
         "bare.txt": "0.png\n",
+        "bare.csv": "path,label\n0.png,1\n",
         "splits.csv": "path,label,part\n0.npy,1,x\n1.npy,2,y\n",
         "roses.txt": "daisy\nrose\nrose\nrose\n",
         "twice.json": '[["0.npy", 1],\n["1.npy", 2], ["0.npy", 3]]',
@@ -813,7 +833,9 @@ def test_a_number_below_those_of_other_sets_has_its_own_hint(folder: Path) -> No
     path = folder / "recipe.yaml"
     path.write_text(FOLDERS)
     classes = Classes(("0",), ("0",), (0,), 1, is_numbered=True)
-    with pytest.raises(InputError, match="the first label is 1 of all sets") as caught:
+    with pytest.raises(
+        InputError, match="the first label of all sets in this folder is 1"
+    ) as caught:
         refuse_below_first(read(path), classes, is_shared=True)
     assert "first_label" not in caught.value.hint
 

@@ -553,7 +553,7 @@ LOST = "may exist nowhere else"
     ("files", "harm", "said", "detail"),
     [
         ("record.json", _change_a_digit, CHANGED, ""),
-        ("record.json", _start_again, f"record.json {CHANGED}, or is gone", ""),
+        ("record.json", _start_again, "img_train.tar is not as .*record.json has it", ""),
         (
             "record.json",
             Path.unlink,

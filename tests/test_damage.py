@@ -482,7 +482,7 @@ def test_copies_are_found(bare: Layout, split: str, distance: int) -> None:
         assert (problem.kind, problem.subject) == (K.DUPLICATE, split)
         names = " and ".join(sorted((path.name, source.name)))
         assert problem.detail.startswith(
-            f"{names} hold the same records: all except one are copies"
+            f"{names} hold the same records: at most one of these shards is right"
         )
         assert "second set" in problem.remedy
         path.write_bytes(content)

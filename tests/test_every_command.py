@@ -303,7 +303,7 @@ def test_a_terminal_has_bars_and_the_log_lines(place: Path, tmp_path: Path) -> N
         ("none/log.txt", "does not exist"),
         ("made", "it is a folder"),
         ("made/train-00000-of-00004", "holds something else"),
-        ("pipe", "it is no file"),
+        ("pipe", "it is a pipe, a socket or a disk"),
         ("", "the value is empty"),
     ],
 )

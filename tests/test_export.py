@@ -516,6 +516,9 @@ def test_a_folder_that_holds_something_else_is_refused(tmp_path: Path, layout: L
     export(layout, "folders", tmp_path / "out", ENGINE)
     with pytest.raises(InputError, match=r"another export.*folders"):
         export(layout, "webdataset", tmp_path / "out", ENGINE)
+    save(tmp_path / "out" / "imagenet-prep" / "export.json", "[1]")
+    with pytest.raises(InputError, match=r"another export, to an unknown format"):
+        export(layout, "webdataset", tmp_path / "out", ENGINE)
 
 
 def test_an_export_of_another_set_is_refused(

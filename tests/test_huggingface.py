@@ -209,7 +209,7 @@ def test_missing_files_are_named_before_the_others_are_read(hub_dir: Path) -> No
     with pytest.raises(IncompleteError) as caught:
         convert(Layout(hub_dir), ENGINE, PART.replace(allow_incomplete=False))
     assert caught.value.detail == (
-        "train lacks train-00001-of-00003.parquet | validation lacks "
+        "train lacks train-00001-of-00003.parquet; validation lacks "
         "validation-00002-of-00003.parquet"
     )
 

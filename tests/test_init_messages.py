@@ -255,7 +255,7 @@ SAYINGS: dict[str, Saying] = {
         JOINED,
         "",
         (
-            "2 obstacles: data/train.csv, data/val.csv name 9 of 10 images; no line names 9.jpg",
+            "2 obstacles: data/train.csv, data/val.csv name 9 of 10 images, and not 9.jpg",
             ": 1 path leads to no image: none.jpg in data/val.csv, line 5",
             "\nto accept that, run the command with --as with-labels below\n",
         ),
@@ -425,7 +425,7 @@ SAYINGS: dict[str, Saying] = {
             "l.csv": table([f"{number}.npy" for number in range(3)], "file,label", "a b"),
         },
         "",
-        ("names 3 of 4 arrays; no line names 3.npy\nevery array needs a line",),
+        ("names 3 of 4 arrays, and not 3.npy\nevery array needs a line",),
         absent=(" images", " image "),
     ),
     "an image among arrays": Saying(
@@ -433,6 +433,12 @@ SAYINGS: dict[str, Saying] = {
         "",
         ("1 file that can't be read with the others: x (JPEG)\nexpected arrays alone\n",),
         absent=("convert",),
+    ),
+    "classes of arrays": Saying(
+        {f"{label}/{number}.npy": ARRAY for label in "ab" for number in range(2)},
+        "",
+        ("\narrays per class: a 2, b 2\n",),
+        status=0,
     ),
     "a GIF among TIFFs": Saying(
         {"0.tif": None, "x": picture("x.gif")}, "", ("x (GIF)\nexpected JPEG, PNG, TIFF\n",)
@@ -471,8 +477,15 @@ SAYINGS: dict[str, Saying] = {
     "names of classes without classes": Saying(
         {**images(*FLAT), "n.txt": b"cat\ndog\n"},
         "--as unlabelled --names data/n.txt",
-        ("--names data/n.txt for a recipe without classes",),
+        ("--names data/n.txt: the images have no classes of their own",),
         status=2,
+    ),
+    "the file of the names of classes": Saying(
+        {**images("0/1.jpg", "1/2.jpg"), "n.txt": b"cat\ndog\n"},
+        "--names data/n.txt",
+        ("cat is 0, dog is 1",),
+        status=0,
+        absent=("skipped",),
     ),
     "names of classes by number": Saying(
         {
@@ -482,6 +495,42 @@ SAYINGS: dict[str, Saying] = {
         "",
         ("n.json names all of 2 classes\n",),
         status=0,
+    ),
+    "folders within classes, and a column": Saying(
+        {"dog/husky/1.jpg": None, "dog/pug/2.jpg": None, "cat/3.jpg": None},
+        "--label kind",
+        ("init data --as folder-paths (classes: ",),
+    ),
+    "two tables that contradict each other": Saying(
+        _labelled(l_csv=LABELS, m_csv=table(FLAT, "file,label", "a a b")),
+        "",
+        ("(with-labels: l.csv or m.csv has the labels)",),
+    ),
+    "a table that --label leaves out": Saying(
+        _labelled(l_csv=LABELS, m_csv=table(FLAT, "file,label", "a a b")),
+        "--label m.csv",
+        ("skipped: l.csv is not used: it names 6 of 6 images\n",),
+        status=0,
+    ),
+    "boxes of one class in two class folders": Saying(
+        {
+            **{f"{kind}/{number}.jpg": None for kind in "ab" for number in range(2)},
+            **{f"{kind}/{number}.xml": BOXES for kind in "ab" for number in range(2)},
+        },
+        "",
+        ("  4 of 4 images, 2 classes: imagenet-prep init data --as boxes-in-class-folders\n",),
+        absent=("boxes of 1 class: cat; 2 folders of files: a, b; a, b annotate",),
+    ),
+    "two files of arrays": Saying(
+        {"a.npz": ARRAYS["train.npz"], "b.npz": ARRAYS["train.npz"]},
+        "",
+        ("counts the samples that", "  4 of 4 samples, 2 classes: imagenet-prep init"),
+    ),
+    "a document without a column": Saying(
+        _labelled(l_json=b'{"0.jpg": "a", "1.jpg": "b", "2.jpg": "a", "3.jpg": "b"}'),
+        "--label x",
+        ("no table of its images with the column x",),
+        status=2,
     ),
     "a list given twice": Saying(
         {**PETS, "a.txt": b"cat/0.jpg\n", "b.txt": "\n".join(PETS).encode()},

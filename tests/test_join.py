@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import imagenet_prep
 from imagenet_prep import Layout
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.raw import _joined
 
 
 @pytest.fixture
@@ -81,6 +83,17 @@ def test_other_values_are_refused(tmp_path: Path, data: Path, values: Any, messa
         values = dict.fromkeys([*names, "other.JPEG"] if values == "more" else names[1:], 1)
     with pytest.raises(InputError, match=message):
         imagenet_prep.open(data, "validation", join=saved(tmp_path, values))
+
+
+def test_records_without_names_are_not_to_be_named_in_the_file(tmp_path: Path) -> None:
+    """Other tools leave the name out: no file can have values for such records."""
+
+    class Nameless(list[SimpleNamespace]):
+        split, compression = "train", "none"
+
+    records: Any = Nameless([SimpleNamespace(filename="")])
+    with pytest.raises(InputError, match=r"^1 record without a file name in the train shards"):
+        _joined(records, saved(tmp_path, {"": 1}), tmp_path)
 
 
 def test_what_can_not_be_joined(tmp_path: Path, data: Path) -> None:

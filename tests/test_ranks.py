@@ -21,6 +21,7 @@ import pytest
 from bounded import kill_group
 from existing import existing
 from made_sets import ENGINE, PART, flip
+from tiny_sets import make_set
 
 from imagenet_prep import Layout, convert, verify
 from imagenet_prep.demo.archives import MadeSet, make
@@ -287,7 +288,7 @@ def test_rows_that_have_changed_are_listed_again(layout: Layout, tmp_path: Path,
             [
                 note
                 for note in progress.notes
-                if "is damaged" in note or "can't be understood" in note
+                if "can't be used: " in note or "can't be understood" in note
             ]
         )
     found = contents(layout.data_dir)
@@ -562,6 +563,17 @@ def test_nothing_to_merge(tmp_path: Path) -> None:
     """Where no rank has begun, merge says so."""
     with pytest.raises(InputError, match="no rank has started a set"):
         merge(Layout(tmp_path))
+
+
+def test_a_finished_set_without_a_plan_contradicts_nothing(tmp_path: Path) -> None:
+    """Files of ranks are left, and the plan is gone: the set is finished all the same."""
+    layout = Layout(tmp_path)
+    make_set(layout)
+    layout.plan_path.unlink()
+    (layout.plan_path.parent / "rank-0-of-2").touch()
+    with pytest.raises(InputError, match="has files of ranks, but no usable plan") as caught:
+        merge(layout)
+    assert "to check the finished set: imagenet-prep verify" in caught.value.hint
 
 
 def test_verify_of_an_unfinished_set_says_to_merge(layout: Layout) -> None:

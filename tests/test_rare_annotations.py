@@ -16,7 +16,7 @@ from imagenet_prep.recipes.annotating import annotate
 from imagenet_prep.recipes.box_files import BoxFile
 from imagenet_prep.recipes.row_marks import RowMarks
 from imagenet_prep.recipes.row_source import RowImage
-from imagenet_prep.recipes.schema import Boxes, Recipe
+from imagenet_prep.recipes.schema import Boxes, Mask, Recipe
 from imagenet_prep.sources.folders import list_folder
 
 ENGINE = make_engine("threads", 1)
@@ -78,7 +78,9 @@ STATES: Mapping[str, Rare] = {
         "size of -9000000000000000 x 9\nexpected sides of 1 to 9,007,199,254,740,992 pixels",
     ),
     "a corner far below 0": Rare(
-        {"voc": "b"}, {"b/a.xml": xml(ymin=-1e300)}, "expected a number from -9,007,199,254,740,992"
+        {"voc": "b"},
+        {"b/a.xml": xml(ymin=-1e300)},
+        "expected a finite number from -9,007,199,254,740,992",
     ),
     "XML in an unknown encoding": Rare(
         {"voc": "b"},
@@ -250,3 +252,23 @@ def test_a_name_in_another_folder_is_absent(tmp_path: Path) -> None:
     save(tmp_path / "c.json", '[{"image": "dusk/a.jpg", "annotations": []}]')
     error = refusal(tmp_path / "in", tmp_path, {"createml": "c.json"})
     assert "c.json: 1 annotated image, which is not among the images" in error
+
+
+@pytest.mark.parametrize("form", ["coco", "createml"])
+def test_a_byte_order_mark_is_no_fault(images: Path, tmp_path: Path, form: str) -> None:
+    """Editors write one; JSON with it names the fault after it."""
+    save(tmp_path / "a.json", b"\xef\xbb\xbf5")
+    error = refusal(images, tmp_path, {form: "a.json"})
+    assert "got a whole number" in error
+
+
+def test_a_mask_in_jpeg_next_to_others_is_named(tmp_path: Path) -> None:
+    """The image has a mask, which can't be read: a threshold would change the other masks."""
+    for name in ("a.jpg", "b.jpg"):
+        save(tmp_path / "in" / name, "nobody reads it")
+    for name in ("a.png", "b.jpg"):
+        save(tmp_path / "m" / name, "nobody reads it")
+    listing, _ = list_folder(tmp_path / "in", ENGINE)
+    with pytest.raises(PrepError, match=r"1 mask is a JPEG.*: m/b\.jpg") as caught:
+        annotate(Recipe(mask=Mask(folder="m")), listing, Roots(tmp_path / "in", tmp_path))
+    assert "threshold" not in caught.value.hint

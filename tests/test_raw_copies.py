@@ -148,7 +148,7 @@ def test_a_quick_check_looks_at_a_few_images(copy: Path) -> None:
     verdict = look(copy, "quick")
     assert verdict.level == "damaged"
     assert [problem.kind.value for problem in verdict.problems] == ["wrong-content"]
-    assert "somebody encoded the images again: 8 PNG images" in verdict.problems[0].detail
+    assert "they may have been encoded again: 8 PNG images" in verdict.problems[0].detail
 
 
 # wrong copies -------------------------------------------------------------------------------------
@@ -331,7 +331,7 @@ WRONG: dict[str, tuple[Change, str, list[tuple[str, int]], dict[str, int], str]]
         "damaged",
         [("wrong-content", 1)],
         {},
-        "somebody encoded the images again",
+        "they may have been encoded again",
     ),
     "images named .png": (
         _rename_pngs,

@@ -434,7 +434,8 @@ def test_damage_is_named(tmp_path: Path, compression: str | None, damage: str) -
     with pytest.raises(InputError) as caught:
         next(found)
     where = f" of its {compression} content" if compression else ""
-    assert caught.value.what == f"{path}: record 2 at byte 60{where} is damaged"
+    verb = "is damaged" if damage == "data" else "can't be read"
+    assert caught.value.what == f"{path}: record 2 at byte 60{where} {verb}"
     assert caught.value.detail
     assert caught.value.hint
 
@@ -625,3 +626,14 @@ def test_serialized_records_keep_the_kinds_too(tmp_path: Path) -> None:
         records.write(tmp_path / "x", [{"price": 10}, other])
     assert records.write(tmp_path / "x", [b"", other]) == 2
     assert list(records.read(tmp_path / "x")) == [{}, {"price": pytest.approx(9.99)}]
+
+
+@pytest.mark.parametrize("stray", [b"abc", bytes(20)])
+def test_bytes_after_the_last_record_are_no_damaged_record(tmp_path: Path, stray: bytes) -> None:
+    """The records are sound; there is no other one."""
+    path = tmp_path / "file"
+    records.write(path, [{"a": 1}])
+    path.write_bytes(path.read_bytes() + stray)
+    with pytest.raises(InputError, match="record 1 at byte 30 can't be read") as caught:
+        list(records.read(path))
+    assert caught.value.detail.endswith(", or other bytes follow the last record")

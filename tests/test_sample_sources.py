@@ -235,7 +235,7 @@ def test_damaged_arrays_are_named(tmp_path: Path, files: dict[str, bytes]) -> No
     [
         ("tfrecord: f", FLIPPED, "record 0, can't be read"),
         ("tfrecord: f", b"\x1f\x8b" + bytes(40), "f is compressed with gzip"),
-        ("tfrecord: {'a/b': f}", framed("1.jpg"), "no name of a split"),
+        ("tfrecord: {'a/b': f}", framed("1.jpg"), "can't be the name of a split"),
         ("tfrecord: f, label: other", framed("1.jpg"), "has no column other"),
         ("folders: f, label: other", b"", "folders has no use for it"),
         ("parquet: f", b"PAR1" + bytes(20), "can't be read as a parquet file"),
@@ -518,7 +518,10 @@ def test_every_value_of_a_picture_is_kept(tmp_path: Path) -> None:
             "2 arrays of statistics are not read: std of a.npz, mean of a.npz",
         ),
         ({"y_train": np.arange(6) / 2}, "no class: label holds no labels of classes"),
-        ({"x_test": np.zeros((2, 8, 8), np.uint8)}, "no class: the files have no column of labels"),
+        (
+            {"x_test": np.zeros((2, 8, 8), np.uint8)},
+            "no class: the files have no column called label, ",
+        ),
     ],
 )
 def test_unread_arrays_and_missing_classes_are_named(

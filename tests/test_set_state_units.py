@@ -205,7 +205,7 @@ def test_only_the_manifest_is_missing(layout: Layout) -> None:
     state = read(layout)
     assert (state.kind, state.missing) == ("unfinished", ())
     assert state.sentence == f"{layout.output_dir} holds every shard of a set, but not its manifest"
-    assert state.following == RESUME
+    assert state.following == REWRITE
 
 
 def other_size(layout: Layout) -> None:
@@ -347,6 +347,12 @@ def cut_one(layout: Layout) -> None:
     layout.shard_path(SECOND).write_bytes(bytes(1234))
 
 
+def put_a_folder(layout: Layout) -> None:
+    """A folder has its name."""
+    lose_one(layout)
+    Path(str(layout.shard_path(SECOND))).mkdir()
+
+
 def add_one(layout: Layout) -> None:
     """A shard of another number of shards."""
     (layout.output_dir / "train-00000-of-00002").touch()
@@ -387,6 +393,13 @@ CONTRADICTIONS: list[
         (SECOND,),
         (),
         f"{SECOND} has 1,234 bytes, and the manifest lists {SIZE} bytes",
+        "repair",
+    ),
+    (
+        put_a_folder,
+        (SECOND,),
+        (),
+        f"{SECOND} is a folder, and the manifest lists {SIZE} bytes",
         "repair",
     ),
     (
@@ -441,7 +454,9 @@ def test_shards_that_contradict_the_manifest(
     assert state.plan == plan
     assert state.covers_plan
     assert state.sentence == f"{layout.output_dir} holds files that contradict each other: {reason}"
-    lead = "make them again" if stage == "repair" else "this names each file"
+    lead = f"make {'it' if len(missing) == 1 else 'them'} again"
+    if stage == "verify":
+        lead = "this names each file"
     assert state.following == f"{lead}: imagenet-prep {stage} {layout.output_dir}"
 
 
@@ -450,7 +465,7 @@ def test_repair_is_told_the_output_folder(tmp_path: Path) -> None:
     layout = Layout(tmp_path / "data", output=tmp_path / "out")
     make_set(layout)
     lose_one(layout)
-    hint = f"make them again: imagenet-prep repair {tmp_path / 'data'} --output {tmp_path / 'out'}"
+    hint = f"make it again: imagenet-prep repair {tmp_path / 'data'} --output {tmp_path / 'out'}"
     assert SetState.read(layout).following == hint
 
 

@@ -376,7 +376,7 @@ def test_an_index_is_used(layout: Layout) -> None:
     found, first = imagenet_prep.open(layout.data_dir, "train"), records_before(layout)
     assert bytes(found[first + 2].data) == expected[2]
     with pytest.raises(
-        InputError, match=f"{SHARD}: record 1 at byte {16 + len(expected[0])} is damaged"
+        InputError, match=f"{SHARD}: record 1 at byte {16 + len(expected[0])} can't be read"
     ):
         found[first + 1]
     layout.index_path(SHARD).unlink()
@@ -512,7 +512,7 @@ def test_a_missing_shard_is_named_at_once(layout: Layout) -> None:
             f"1 shard is not done, {SHARD} first",
             "imagenet-prep convert again",
         ),
-        (lambda: forget(layout), f"lacks 1 of 8 train shards\n.*{SHARD}", "get a sound copy of it"),
+        (lambda: forget(layout), f"lacks 1 of 8 train shards\n.*{SHARD}", "get the missing shards"),
     ]
     for change, what, hint in states:
         change()

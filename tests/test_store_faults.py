@@ -432,6 +432,8 @@ def test_another_server_is_advised_by_the_variable_that_counts(
     assert "AWS" not in str(failure("gs://b/a", lost))
     missing = OSError("status code: 404 <Code>ContainerNotFound</Code>")
     assert "the store finds no container az://b" in str(failure("az://b/a", missing))
+    elsewhere = OSError("Received redirect without LOCATION, perhaps another region")
+    assert "AWS_REGION may not be the region" in str(failure("s3://b/a", elsewhere))
 
 
 @pytest.mark.parametrize("value", ["inf", "nan", "1e300", "soon"])

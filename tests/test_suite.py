@@ -150,6 +150,27 @@ def test_ci_calls_what_the_readme_calls() -> None:
     ] == []
 
 
+IN_MEMORY = ROOT / "scripts" / "in_memory.sh"
+
+
+def test_a_folder_of_ones_own_for_temporary_files_is_kept(tmp_path: Path) -> None:
+    """TMPDIR goes before memory; the command's status is that of the script."""
+    asked = ["sh", "-c", 'echo "$TMPDIR"; exit 3']
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    ended = subprocess.run([IN_MEMORY, *asked], env=environment, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (3, f"{tmp_path}\n")
+
+
+def test_temporary_files_in_memory_go_with_the_command() -> None:
+    """Where memory has no room, they lie where they always do: the command is told no folder."""
+    asked = ["sh", "-c", 'test -z "$TMPDIR" || { test -d "$TMPDIR" && echo "$TMPDIR"; }; exit 3']
+    environment = {name: value for name, value in os.environ.items() if name != "TMPDIR"}
+    ended = subprocess.run([IN_MEMORY, *asked], env=environment, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (3, "")
+    assert ended.stdout == "" or ended.stdout.startswith("/dev/shm/imagenet-prep-")
+    assert not ended.stdout or not Path(ended.stdout.strip()).exists()
+
+
 def test_hand_made_mutants_can_be_applied(monkeypatch: pytest.MonkeyPatch) -> None:
     """What each one changes is there once, and so is its test;
     the modules and tests that mutmut takes are there.

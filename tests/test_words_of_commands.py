@@ -71,7 +71,7 @@ def test_a_file_that_is_not_replaced_is_described(places: Path, name: str, fault
         ("none/x.log", "the folder {}/none does not exist"),
         ("file/x.log", "{}/file is a file, not a folder"),
         ("link", "it is a broken link"),
-        ("pipe", "it is no file"),
+        ("pipe", "it is a pipe, a socket or a disk; expected a file"),
     ],
 )
 def test_a_log_that_is_not_written_is_described(places: Path, name: str, fault: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import http.client
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,14 @@ def test_a_cookie_that_the_answer_replaced_was_sent(tmp_path: Path) -> None:
     jar = access._load_cookies(path)
     error = access._cookies_refused(URL, jar, _answer(403))
     assert "did not accept the cookies" in error.what
+
+
+def test_cookies_may_have_the_lines_of_windows(tmp_path: Path) -> None:
+    """A carriage return would be part of the value, which no header can hold."""
+    path = tmp_path / "cookies.txt"
+    path.write_bytes(b"# a\r\narchives.invalid\tFALSE\t/\tFALSE\t0\tsession\told\r\n")
+    (cookie,) = access._load_cookies(path)
+    assert cookie.value == "old"
 
 
 def test_cookies_from_a_pipe_are_refused(tmp_path: Path) -> None:
@@ -173,3 +182,12 @@ def test_no_download_into_an_object_store_is_advised() -> None:
     """It writes to a local folder only."""
     error = astray.nothing_found(Layout(Location(MemoryStore(), "set")))
     assert error.hint == "name the folder that has them with --raw"
+
+
+def test_a_folder_of_raw_data_that_is_a_link_to_nothing_is_named(tmp_path: Path) -> None:
+    """Its images may be on a disk that is not mounted: nothing is to be downloaded."""
+    (tmp_path / "raw-data").symlink_to(tmp_path / "gone")
+    for refuse in (partial(astray.refuse_unread, split="train"), astray.refuse_wrong_folder):
+        with pytest.raises(InputError, match="raw-data is a broken link") as caught:
+            refuse(Layout(tmp_path))
+        assert "download" not in caught.value.hint

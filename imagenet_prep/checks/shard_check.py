@@ -308,6 +308,7 @@ class _ShardReading:
         self.name, self.findings = name, findings
         self._split, self._examine = split_of(name), check.examiner.examine
         self._lists_records = check.lists_records
+        self._is_recorded = name in check.infos
         self.index = Index()
         self.labels: set[int] = set()
         self.boxes = 0
@@ -324,6 +325,8 @@ class _ShardReading:
             self.is_whole = True
         except FramingError as error:
             detail = error.reason
+            if error.offset == 0 and not self._is_recorded:
+                detail += ", or this is not a TFRecord file"
             if shard.compression == "none":
                 unread = number_of(len(shard.view) - error.offset, "byte")
                 detail += f"; {unread} from here on can't be checked"

@@ -111,7 +111,7 @@ class _Launcher(Struct, frozen=True):
     def _refusal(self, environment: Mapping[str, str], reason: str) -> UsageError:
         settings = _settings_text([self], environment)
         return UsageError(
-            f"--rank auto: the variables of {self.name} define no rank",
+            f"--rank auto: the variables of {self.name} don't tell which rank of how many this is",
             f"{settings}; {reason}",
             f"give both with --rank R/W; for example, of 16 ranks counted from 0: {self.option}",
         )

@@ -92,7 +92,7 @@ def _fault_of_file(path: Path) -> str:
     if stat.S_ISDIR(mode):
         return "it is a folder"
     if not (stat.S_ISREG(mode) or stat.S_ISCHR(mode)):
-        return "it is no file"
+        return "it is a pipe, a socket or a disk; expected a file"
     if stat.S_ISREG(mode) and not _is_log(path):
         return "it exists and holds something else; expected a new file, or an older log"
     return ""

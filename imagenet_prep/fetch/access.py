@@ -246,9 +246,11 @@ def _load_cookies(path: Path) -> MozillaCookieJar:
 def _text_of(path: Path) -> str:
     """The text of a cookie file; raises UsageError if it can't be read, or is a pipe."""
     try:
-        return read_plain(path).decode("utf-8-sig")
+        text = read_plain(path).decode("utf-8-sig")
     except InputError as fault:
         raise UsageError(fault.what, fault.detail, fault.hint) from None
+    # a cookie must not end with a carriage return
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _missing(

@@ -25,6 +25,7 @@ from imagenet_prep.fetch.session import (
     host_of,
     name_of,
 )
+from imagenet_prep.text import number_of
 
 PROBE = 1024  # bytes: enough to distinguish an archive from a page
 FIRST = f"bytes=0-{PROBE - 1}"
@@ -80,7 +81,7 @@ class Remote:
             return "the server reports no valid size of the file"
         if self.total != other.total:
             return (
-                f"the file on the server has another size: {self.total:,} bytes, "
+                f"the file on the server has another size: {number_of(self.total, 'byte')}, "
                 f"it was {other.total:,}"
             )
         if self.url != other.url and not has_digest:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import Shell, command, command_line, quoted
+from imagenet_prep.escaping import Shell, command, command_line, quoted, rerun_elsewhere
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.class_parts import Part
@@ -50,9 +50,7 @@ _LOOKED_AT = 50  # names of a folder to look at
 _UNFINISHED = (".part", ".partial", ".crdownload", ".download", ".aria2", ".tmp")
 
 TASK_3 = "_t3."
-"""In the names of the archives of another task of 2012, with dogs only:
-ILSVRC2012_img_train_t3.tar has tars too.
-"""
+"""In the names of archives of another task of 2012, with dogs only: they have class tars too."""
 
 
 class Astray(Struct, frozen=True):
@@ -85,6 +83,8 @@ def find_astray(layout: Layout, key: str) -> Astray | None:
     if layout.reads_own_raw or key not in facts.SPLITS:  # images are read from --raw alone
         folders += [layout.own_raw_dir, layout.data_dir]
     for folder in dict.fromkeys(folders):
+        if not _may_be_folder(folder):
+            return _no_folder(folder)
         in_data_dir = folder == layout.data_dir and folder != layout.raw_dir
         raw_dir = layout.own_raw_dir if in_data_dir else folder
         for name in _archive_names(folder)[:_LOOKED_AT]:
@@ -92,6 +92,11 @@ def find_astray(layout: Layout, key: str) -> Astray | None:
             if astray is not None:
                 return astray
     return None
+
+
+def _may_be_folder(path: AnyPath) -> bool:
+    """Whether a path is a folder, or nothing is there."""
+    return path.is_dir() or not (path.exists() or path.is_symlink())
 
 
 def _archive_names(folder: AnyPath) -> list[str]:
@@ -200,8 +205,18 @@ def _one_folder_too_deep(layout: Layout, above: AnyPath, key: str) -> Astray:
     name = "convert" if key in facts.SPLITS else "annotate"
     mend = command(name, above, replace(layout, data_dir=above).elsewhere())
     finding = f"{layout.data_dir} is the folder of raw data of {above}"
-    advice = f"give {above} to this command in place of {layout.data_dir}"
+    rerun = rerun_elsewhere(layout.data_dir, above)
+    advice = rerun or f"give {above} to this command in place of {layout.data_dir}"
     return Astray(finding, f"expected {above} as DATA_DIR", mend, advice=advice)
+
+
+def _no_folder(folder: AnyPath) -> Astray:
+    """Something else than a folder where one of raw data, or DATA_DIR, is expected."""
+    kind = kind_of(folder)
+    expected = "expected a folder"
+    if kind == "nothing":
+        expected = "expected a folder: is the disk mounted that the link leads to?"
+    return Astray(f"{folder} is {IN_WORDS[kind]}", expected, move_away(folder))
 
 
 def _no_file(path: AnyPath, kind_in_words: str) -> Astray:
@@ -221,11 +236,13 @@ def _renamed(source: AnyPath, target: AnyPath) -> Astray:
     return Astray(finding, f"expected it as {target}", move)
 
 
-def refuse_raw_folder(layout: Layout) -> None:
-    """Raise InputError if DATA_DIR is itself a folder of raw data."""
-    above = data_dir_above(layout)
+def refuse_wrong_folder(layout: Layout) -> None:
+    """Raise InputError if DATA_DIR is itself a folder of raw data, or if that is no folder."""
+    above, raw_dir = data_dir_above(layout), layout.raw_dir
     if above is not None:
         raise _one_folder_too_deep(layout, above, facts.TRAIN).error
+    if not _may_be_folder(raw_dir):
+        raise _no_folder(raw_dir).error
 
 
 def refuse_astray(layout: Layout, key: str) -> None:

@@ -215,14 +215,17 @@ def other_odd_images(odd_images: Set[str], published: Set[str]) -> str:
 # copies that were encoded again -------------------------------------------------------------------
 
 
+MAY_BE_ENCODED_AGAIN = "some images are not the published ones; they may have been encoded again"
+"""The fault of images that are more often PNG or CMYK than those of ILSVRC2012."""
+
+
 def refuse_encoded_again(repairs: Iterable[str], raw_dir: AnyPath) -> None:
     """Raise InputError if ``repairs``, those of ShardInfo,
     show that somebody encoded the images again.
     """
     if counts := find_encoded_again(repairs):
         raise InputError(
-            f"some images in {raw_dir} are not the published ones of {facts.NAME}; "
-            "they may have been encoded again",
+            f"{raw_dir}: {MAY_BE_ENCODED_AGAIN}",
             counts,
             remedy_encoded_again(raw_dir),
         )

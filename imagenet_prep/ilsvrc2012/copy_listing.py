@@ -14,6 +14,7 @@ from imagenet_prep.checks.raw_check import ImageFindings, RawSplit
 from imagenet_prep.checks.verdict import Depth, ReasonedLevel
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.completeness import (
+    MAY_BE_ENCODED_AGAIN,
     find_encoded_again,
     other_odd_images,
     remedy_encoded_again,
@@ -68,7 +69,7 @@ class CopyListing(Struct, frozen=True):
         level = self._level(findings)
         if not encoded_again:
             return (), level
-        detail = f"somebody encoded the images again: {encoded_again}"
+        detail = f"{MAY_BE_ENCODED_AGAIN}: {encoded_again}"
         remedy = remedy_encoded_again(self.layout.raw_dir)
         problem = Problem(ProblemKind.WRONG_CONTENT, str(self.layout.raw_dir), detail, remedy)
         return (problem,), level

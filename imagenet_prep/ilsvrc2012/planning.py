@@ -159,7 +159,7 @@ def _note_missing_files(sources: Mapping[str, ImageSource], options: ConvertOpti
     if lacking and not options.allow_incomplete:
         raise IncompleteError(
             f"{options.part.name} is incomplete",
-            " | ".join(lacking),
+            "; ".join(lacking),
             f"get the missing files, or {_ALLOW_INCOMPLETE}",
         )
     return [f"a part of {options.part.name}: {text}" for text in lacking]
@@ -240,7 +240,7 @@ def _other_number(
     else:
         what, steps = f"{part.name} is incomplete", "get the missing images"
     hint = f"{steps}, or {_ALLOW_INCOMPLETE}"
-    return IncompleteError(what, " | ".join(deviations), hint)
+    return IncompleteError(what, "; ".join(deviations), hint)
 
 
 # images encoded again -----------------------------------------------------------------------------

@@ -93,6 +93,6 @@ def _identical(split: str, shards: Sequence[str]) -> Problem:
     *all_but_one, final = shards
     detail = (
         f"{', '.join(all_but_one)} and {final} hold the same records: "
-        "all except one are copies, but the original is unknown"
+        "at most one of these shards is right"
     )
     return Problem(ProblemKind.DUPLICATE, split, detail, _REMEDY_COPIES)

@@ -20,7 +20,11 @@ from imagenet_prep.checks.shard_check import ShardReport
 from imagenet_prep.datasets import order
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.class_parts import WHOLE, Part
-from imagenet_prep.ilsvrc2012.completeness import find_encoded_again, repairs_of
+from imagenet_prep.ilsvrc2012.completeness import (
+    MAY_BE_ENCODED_AGAIN,
+    find_encoded_again,
+    repairs_of,
+)
 from imagenet_prep.ilsvrc2012.flavours import INCEPTION
 from imagenet_prep.ilsvrc2012.label_patterns import has_pattern, merge_patterns
 from imagenet_prep.ilsvrc2012.order_check import (
@@ -103,7 +107,7 @@ def check_set(
     repairs = repairs_of(inventory.infos.values())
     counts = find_encoded_again(repairs)
     if counts:
-        detail = f"encoded again: {counts}"
+        detail = f"{MAY_BE_ENCODED_AGAIN}: {counts}"
         problems.append(Problem(ProblemKind.WRONG_CONTENT, facts.NAME, detail, _REMEDY_COPY))
     has_records = any(report.records for report in checked.reports.values())
     flavour = examiner.flavour

@@ -26,6 +26,7 @@ MAX_BYTES = 1 << 31
 DEFLATES_TO = 1032
 """The most bytes that one byte of deflated data can expand to."""
 
+_ENDING = ".npy"
 _ZIP = b"PK\x03\x04"
 _KINDS = "biuf"  # bool, integers, floats: the kinds that records can hold
 
@@ -60,7 +61,7 @@ def names_in_npz(data: Buffer | IO[bytes]) -> list[str]:
     """The names of the arrays in an .npz, or in a file; none if it is damaged."""
     try:
         with zipfile.ZipFile(io.BytesIO(data) if isinstance(data, Buffer) else data) as archive:
-            return [name.removesuffix(".npy") for name in archive.namelist()]
+            return list(_members(archive))
     except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile):
         return []
 
@@ -79,9 +80,18 @@ def _member(data: Buffer, key: str | None) -> bytes:
         raise ArrayError(f"the .npz can't be read: {reason}", _INTACT_OR_SAVED) from None
 
 
+def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """The arrays of an .npz by name; other files are no arrays."""
+    members: dict[str, zipfile.ZipInfo] = {}
+    for member in archive.infolist():
+        if member.filename.endswith(_ENDING):
+            members[member.filename.removesuffix(_ENDING)] = member
+    return members
+
+
 def _find_member(archive: zipfile.ZipFile, key: str | None) -> zipfile.ZipInfo:
     """The array of this name; the only one without a name."""
-    members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
+    members = _members(archive)
     if not members:
         raise ArrayError("the .npz holds no array", "save it again with an array")
     names = listed(members, 5)

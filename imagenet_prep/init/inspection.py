@@ -19,7 +19,12 @@ from imagenet_prep.init.joined_labels import join_by_split
 from imagenet_prep.init.label_tables import LabelsFile, LabelsRefusal
 from imagenet_prep.init.labels_search import last_names, mentions_half
 from imagenet_prep.init.table_forms import Sought
-from imagenet_prep.init.table_search import is_text, judge_tables, label_alike, take_hidden
+from imagenet_prep.init.table_search import (
+    is_text,
+    judge_tables,
+    label_alike,
+    take_hidden,
+)
 from imagenet_prep.init.unfit_files import strange_among, unreadable, wrong_formats
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.columns import Content, has_ending_of, is_other_image
@@ -92,7 +97,11 @@ class Inspection(Struct, frozen=True):
 
     def command_unlabelled(self) -> str:
         """The command that takes all items without labels."""
-        return self.command(**{"as": "unlabelled", "label": None, "image": None, "names": None})
+        return self.command_without_columns(**{"as": "unlabelled", "names": None})
+
+    def command_without_columns(self, **changes: object) -> str:
+        """The command of init for a structure that takes no columns of tables."""
+        return self.command(label=None, image=None, **changes)
 
     def command_as(self, structure: str) -> str:
         """The command that reads the folder by one structure."""

@@ -161,7 +161,7 @@ def _unnamed_images(
     noun = noun_of_items(items)
     counts = f"{len(named_rows):,} of {number_of(len(items), noun)}"
     verb = "name" if table.sections else "names"
-    problem = f"{place} {verb} {counts}; no line names {unnamed[0]}"
+    problem = f"{place} {verb} {counts}, and not {unnamed[0]}"
     return [InputError(problem, f"every {noun} needs a line")]
 
 

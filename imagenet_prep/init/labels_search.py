@@ -60,8 +60,11 @@ def judge_labels(
         if not _is_about_images(sought, path, name, content):
             return None
         return _refusal(sought, name, content, fault, several)
-    if table is None or (form_of(name) == "json" and table.labels is None):
+    is_of_labels = table is not None and table.labels is not None
+    if form_of(name) == "json" and not is_of_labels and sought.options.label is None:
         return None  # a document of another sort
+    if table is None:
+        return None
     return _fit(sought, name, table, form)
 
 

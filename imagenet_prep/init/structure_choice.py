@@ -192,7 +192,8 @@ def _unaccepted(
     accepting = replace(alternative, options={**alternative.options, "as": name})
     command = _choice_line(inspection, accepting)
     if not interpretation.labelled:
-        count = number_of(interpretation.file_count, inspection.noun)
+        noun = _noun_of(inspection, [accepting])
+        count = number_of(interpretation.file_count, noun)
         counts = f"  {count} without a class: "
         command = Hint(counts, inspection.command(**accepting.options))
     error = all_of(list(dict.fromkeys(losses)))
@@ -240,12 +241,14 @@ def _question(inspection: Inspection, interpretations: Mapping[str, Interpretati
     ways_text = number_of(way_count, "way")
     if stopped_count:
         ways_text += f", and {stopped_count} more would stop"
-    problem = Hint(f"{inspection.folder} can be read in {ways_text}: ", join_hints("; ", evidence))
+    evidence_text = join_hints("; ", dict.fromkeys(evidence))
+    problem = Hint(f"{inspection.folder} can be read in {ways_text}: ", evidence_text)
     expected = f"expected one way ({'; '.join(meanings)})"
     choose = "choose one" if len(alternatives) > 1 else "take the way below"
     if len(alternatives) > _MOST_ALTERNATIVES:
         choose += f" ({_MOST_ALTERNATIVES} of them are below)"
-    hints.append(f"{choose}; each line counts the {inspection.noun}s that get a class:")
+    noun = _noun_of(inspection, alternatives)
+    hints.append(f"{choose}; each line counts the {noun}s that get a class:")
     first_alternatives = alternatives[:_MOST_ALTERNATIVES]
     lines = [_choice_line(inspection, alternative) for alternative in first_alternatives]
     error = InputError(problem, expected, "; ".join(hints))
@@ -272,9 +275,16 @@ def _alternative(inspection: Inspection, name: str, interpretation: Interpretati
     )
 
 
+def _noun_of(inspection: Inspection, alternatives: Sequence[Alternative]) -> str:
+    """The word for one of what alternatives count: a file of arrays holds many samples."""
+    has_samples = any(alternative.total for alternative in alternatives)
+    return "sample" if has_samples and inspection.content == "array" else inspection.noun
+
+
 def _choice_line(inspection: Inspection, alternative: Alternative) -> str:
     """An alternative in one line, which ends with its command."""
     total = alternative.total or len(inspection.items or inspection.members)
     classes = number_of(alternative.classes, "class", "classes")
-    counts = f"{alternative.labelled:,} of {number_of(total, inspection.noun)}, {classes}"
+    noun = _noun_of(inspection, [alternative])
+    counts = f"{alternative.labelled:,} of {number_of(total, noun)}, {classes}"
     return Hint(f"  {counts}: ", inspection.command(**alternative.options))

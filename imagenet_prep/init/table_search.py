@@ -20,7 +20,7 @@ from imagenet_prep.init.file_endings import (
     ending_of,
 )
 from imagenet_prep.init.joined_labels import place_of_table
-from imagenet_prep.init.label_tables import Judgement, LabelsFile
+from imagenet_prep.init.label_tables import Judgement, LabelsFile, LabelsRefusal
 from imagenet_prep.init.labels_search import judge_labels, last_names, mentions, mentions_half
 from imagenet_prep.init.table_forms import Sought
 from imagenet_prep.recipes.file_kinds import read_head
@@ -43,16 +43,18 @@ def judge_tables(
     names += _find_beside(sought)
     documents = _documents(sought.folder, texts)
     names += [name for name in documents if sizes[name] <= _LARGEST_JSON]
-    names = [name for name in names if not _is_of_names(sought, name)]
     judged = {name: judge_labels(sought, name) for name in names}
     for judge_otherwise in (_judge_by_stems, _judge_by_cut_stems, _judge_by_folders, _judge_lists):
         if any(judged.values()):
             break
         judged |= judge_otherwise(sought, names)
+    for name, judgement in judged.items():
+        if isinstance(judgement, LabelsRefusal) and _has_class_names(sought, name):
+            judged[name] = None
     return judged
 
 
-def _is_of_names(sought: Sought, name: str) -> bool:
+def _has_class_names(sought: Sought, name: str) -> bool:
     """Whether the user says that a file has the names of the classes."""
     file = sought.options.names
     return file is not None and place_of_table(sought.folder, name).resolve() == file.resolve()

@@ -4,7 +4,9 @@ or as notes.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -49,9 +51,19 @@ def find_unread(inspection: Inspection, interpretation: Interpretation) -> Unrea
     _add_tables(unread, inspection, interpretation, read_tables)
     _add_annotations(unread, inspection, interpretation, read_tables)
     read_files.update(interpretation.containers)
+    read_files.update(_files_of_names(inspection))
     _add_others(unread, inspection, interpretation, read_files)
     unread.notes += _notes_on_skipped(inspection)
     return unread
+
+
+def _files_of_names(inspection: Inspection) -> list[str]:
+    """The file that the user says has the names of the classes, from the folder; none without."""
+    file = inspection.options.names
+    if file is None:
+        return []
+    path = os.path.relpath(file.resolve(), inspection.folder.resolve())
+    return [Path(path).as_posix()]
 
 
 def _outside_of_containers(
@@ -306,7 +318,8 @@ def _note_on_unused(
         note = f"{table.place} are not used: they name {counts}"
         no_class = "and have no class"
     if not table.has_labels:
-        return f"{note}, {no_class}"
+        is_known = inspection.options.label is None and not table.candidates
+        return f"{note}, {no_class}" if is_known else note
     column = f" in {table.label}" if table.label else ""
     note += f", {number_of(table.classes, 'class', 'classes')}{column}"
     if interpretation.is_labelled and table.labelled * 2 < total:

@@ -99,7 +99,8 @@ def open(  # noqa: PLR0913 - options of the public interface, by keyword
     if records.is_imagenet:
         records.name_classes(_name_imagenet)
     if join is not None:
-        records.join(_joined(ShardSet(data_dir, split, check=False), join))
+        values = _joined(ShardSet(data_dir, split, check=False), join, data_dir)
+        records.join(values)
     return records
 
 
@@ -200,8 +201,8 @@ def _name_imagenet(numbering: Numbering) -> Numbering:
 _VALIDATION = 50_000
 
 
-def _joined(records: ShardSet, path: _Path) -> list[Any]:
-    """The value of each record, by its file name.
+def _joined(records: ShardSet, path: _Path, data_dir: _Path) -> list[Any]:
+    """The value of each record, by its file name; ``data_dir`` holds the records, for messages.
 
     The file holds ``{file name: value}``, or a list of 50,000 values, of
     ILSVRC2012_val_00000001.JPEG and so on, as real.json of "Are we done with ImageNet?"
@@ -214,13 +215,19 @@ def _joined(records: ShardSet, path: _Path) -> list[Any]:
     refuse_url(path)
     value_by_name = _load_values(Path(path))
     names = _filenames(records)
+    shards = f"the {records.split} shards of {data_dir}"
+    if "" in names:
+        raise InputError(
+            f"{number_of(names.count(''), 'record')} without a file name in {shards}",
+            "expected a name in each record: values are joined by it",
+        )
     lacking = [name for name in names if name not in value_by_name]
     if lacking:
         hint = "name each record by its file name"
         if isinstance(value_by_name, _RealByImage):
             hint = f"a list of {_VALIDATION:,} values is for ImageNet's validation images alone"
         raise InputError(
-            f"{path} has no value for {number_of(len(lacking), 'record')} of {records!r}",
+            f"{path} has no value for {number_of(len(lacking), 'record')} of {shards}",
             f"the first one: {lacking[0]!r}",
             hint,
         )
@@ -229,7 +236,7 @@ def _joined(records: ShardSet, path: _Path) -> list[Any]:
         unknown = sorted(value_by_name.keys() - set(names))
     if unknown:
         raise InputError(
-            f"{path} names {number_of(len(unknown), 'image')} that {records!r} does not have",
+            f"{path} names {number_of(len(unknown), 'image')} that {shards} do not have",
             f"the first one: {unknown[0]!r}",
             "give a file for this split",
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.reading.damage_words import remedy
+from imagenet_prep.reading.damage_words import is_recorded, remedy
 from imagenet_prep.storage.files import absence_of, kind_in_words
 from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name
 from imagenet_prep.storage.location import AnyPath, local_or_none
@@ -63,4 +63,7 @@ def missing_shards(layout: Layout, part: str, first: str) -> InputError:
     words = kind_in_words(path)
     if words not in ("missing", "a file"):
         detail += f", {words}"
-    return InputError(f"{layout.output_dir} lacks {part}", detail, remedy(path))
+    hint = "get the missing shards, or name the folder that holds all"
+    if is_recorded(layout, first):
+        hint = remedy(path)
+    return InputError(f"{layout.output_dir} lacks {part}", detail, hint)

@@ -415,6 +415,15 @@ class Shard(Struct, frozen=True):
         detail = f"{name}: {reason}" if name else reason
         return DamagedRecordError.of("checksum", number, name, what, detail, remedy(self.path))
 
+    def _unreadable(self, error: FramingError) -> DamagedRecordError:
+        """The error for a place where a record should be: other bytes may follow the last one."""
+        number = error.record
+        place = place_in_words(self.path, number, error.offset, self.compression)
+        name = listed_name(self.path, number)
+        detail = f"{name}: {error.reason}" if name else error.reason
+        what = f"{place} can't be read"
+        return DamagedRecordError.of("checksum", number, name, what, detail, remedy(self.path))
+
     def exchanged(self, number: int, offset: int) -> InputError:
         """The error for a sound record that is not the recorded one."""
         what = (
@@ -489,7 +498,7 @@ class Shard(Struct, frozen=True):
                 raise DamagedRecordError.of(
                     "checksum", 0, "", what, error.reason, remedy(self.path)
                 ) from error
-            raise self.damaged(error.record, error.offset, error.reason) from error
+            raise self._unreadable(error) from error
 
 
 def recorded_lists(path: AnyPath) -> frozenset[str]:

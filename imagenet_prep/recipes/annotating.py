@@ -27,7 +27,8 @@ from imagenet_prep.recipes.impossible_boxes import (
 )
 from imagenet_prep.recipes.label_matching import left_out
 from imagenet_prep.recipes.mask_folders import pair_masks
-from imagenet_prep.recipes.none_annotated import none_annotated, refuse_namesakes
+from imagenet_prep.recipes.namesakes import refuse_namesakes
+from imagenet_prep.recipes.none_annotated import none_annotated
 from imagenet_prep.recipes.object_masks import OBJECT_MASKS
 from imagenet_prep.recipes.row_marks import RowMarks
 from imagenet_prep.recipes.schema import Boxes, listed_texts
@@ -215,7 +216,7 @@ def _match_up(
     place = listed(keys.places)
     annotations.notes += _unmatched("boxes", "unannotated", place, bare, policy)
     if missing and keys.missing == "error":
-        refuse_namesakes(place, missing, names)
+        refuse_namesakes(place, missing, names, images.roots.strip)
     annotations.notes += _unmatched("boxes", "missing", place, missing, keys.missing)
     annotations.notes += _notes_of_boxes(file, boxless)
     annotations.notes += note_impossible(marked, file.policy)

@@ -4,6 +4,7 @@ the file and the line or key.
 
 from __future__ import annotations
 
+import codecs
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,8 @@ from imagenet_prep.recipes.box_policy import Size, fault
 from imagenet_prep.recipes.table_rows import LabelsFault, read_rows
 from imagenet_prep.storage.files import read_plain, view_of
 from imagenet_prep.text import has_doctype
+
+Buffer = bytes | memoryview
 
 LARGEST = 1 << 26
 """Bytes of an annotation of one image, or of a file of names."""
@@ -54,7 +57,7 @@ def parse_number(text: str, place: str) -> float:
     problem = "the number is missing"
     if text.strip():
         problem = f"{text[:40]!r} is not a valid number"
-    raise fault(place, problem, f"expected a number from -{MOST:,} to {MOST:,}")
+    raise fault(place, problem, f"expected a finite number from -{MOST:,} to {MOST:,}")
 
 
 def check_numbers(values: Sequence[Any]) -> list[float]:
@@ -96,11 +99,18 @@ def read_json(path: Path, content_type: Any, tool: str) -> Any:
     Raises:
         InputError: it is no JSON, or a key is missing or has another type; the error names it.
     """
-    view = view_of(path)
+    content = json_content(path)
     try:
-        return msgspec.json.decode(view[0 : len(view)], type=content_type)
+        return msgspec.json.decode(content, type=content_type)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise json_fault(path, error, f"expected a {tool} file") from error
+
+
+def json_content(path: Path) -> Buffer:
+    """The bytes of a JSON file, without the byte order mark that some editors write."""
+    view = view_of(path)
+    start = len(codecs.BOM_UTF8) if bytes(view[0:3]) == codecs.BOM_UTF8 else 0
+    return view[start : len(view)]
 
 
 def json_fault(path: Path, error: Exception, expected: str) -> InputError:

@@ -54,10 +54,11 @@ def refuse_below_first(file: RecipeFile, classes: Classes, *, is_shared: bool = 
     lowest = min(classes.numbers, default=first_label)
     if lowest >= first_label:
         return
-    problem = f"{file.path}: a class has the number {lowest}, and the first label is {first_label}"
+    sets = " of all sets in this folder" if is_shared else ""
+    problem = f"{file.path}: a class has the number {lowest}, and the first label{sets} is "
+    problem += str(first_label)
     hint = f"correct the number; in a table, {NO_LABEL} stands for no label"
     if is_shared:
-        problem += " of all sets in this folder"
         hint = "correct the number, or make this set in a folder of its own"
     elif lowest >= 0:
         hint = f"if {lowest} is a class, write first_label: {lowest}; otherwise {hint}"

@@ -9,10 +9,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from imagenet_prep.recipes.annotation_files import json_fault
+from imagenet_prep.recipes.annotation_files import json_content, json_fault
 from imagenet_prep.recipes.box_policy import Corners
 from imagenet_prep.recipes.object_masks import NO_OUTLINE
-from imagenet_prep.storage.files import view_of
 
 _Int64 = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 """All that a record can hold."""
@@ -113,8 +112,7 @@ def read_coco(path: Path, *, with_outlines: bool = False) -> Coco:
     """
     content_type = _CocoWithOutlines if with_outlines else Coco
     try:
-        view = view_of(path)
-        data = view[0 : len(view)]
+        data = json_content(path)
         coco: Coco = msgspec.json.decode(data, type=content_type)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise json_fault(path, error, "expected a COCO file") from error

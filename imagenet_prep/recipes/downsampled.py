@@ -82,7 +82,7 @@ def refuse_two_forms(paths: Iterable[Path]) -> None:
         first_form = batches.setdefault(path.with_name(stem(path)), path)
         if first_form != path:
             raise InputError(
-                f"{first_form} and {path} are one batch in two forms",
+                f"{first_form} and {path} are one batch in two forms, by their names",
                 "expected each batch once",
                 "move one of the two away",
             )

@@ -10,6 +10,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.joined_tables import match_table
 from imagenet_prep.recipes.labels_file import LabelTable
+from imagenet_prep.recipes.namesakes import refuse_namesakes
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.schema import Labels
 from imagenet_prep.sources.catalog import Catalog
@@ -56,8 +57,15 @@ def match_files(
     strip = file.recipe.strip
     file_of_line = np.array(match_table(table, listing.names, inputs.base, path, strip))
     matched_lines = np.flatnonzero(file_of_line >= 0)
+    may_match_none = keys.unlabelled == "keep" and keys.missing == "ignore"
+    if not len(matched_lines) and not may_match_none:
+        raise _none_matched(table, listing, places, strip)
     rows = np.full(len(listing), -1, np.int64)
     rows[file_of_line[matched_lines]] = matched_lines
+    if "error" in (keys.missing, keys.unlabelled or "error"):
+        unmatched_lines = np.flatnonzero(file_of_line < 0).tolist()
+        unmatched_paths = _paths_with_places(table, unmatched_lines)
+        refuse_namesakes(places, unmatched_paths, listing.names, strip or "")
     if keys.unlabelled != "keep":
         unmatched_files = np.flatnonzero(rows < 0).tolist()
         unlabelled = [listing.names[row] for row in unmatched_files]
@@ -90,6 +98,22 @@ def match_files(
         "take them out, or skip such lines with labels: {file: ..., missing: ignore}",
     )
     return rows, notes
+
+
+def _none_matched(
+    table: LabelTable, listing: Catalog, places: str, strip: str | None
+) -> InputError:
+    """The error for a table without a path of a file: it shows a path of each."""
+    first_rows = range(len(table.paths))[:4]  # one more than are listed
+    paths = listed(_paths_with_places(table, first_rows))
+    remedy = "if they start with other folders, write `strip: FOLDERS/`"
+    if strip:
+        remedy = "correct `strip`"
+    return InputError(
+        f"{places}: no path matches a file of the source: {paths}",
+        f"expected paths such as {listing.names[0]}",
+        f"correct the paths; or, {remedy} in the recipe",
+    )
 
 
 def _unlisted_lines(

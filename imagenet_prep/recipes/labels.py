@@ -344,9 +344,7 @@ def _refuse_two_signs(file: RecipeFile, values: Sequence[Any], table: LabelTable
         hint = "write classes as 0 and 1, or by their names"
         if file.recipe.labels is not None:
             hint += "; labels: {file: ..., unlabelled: keep} takes -1 as no label"
-        raise LabelsFault(
-            line, f"the labels are -1 and 1, and -1 stands for no label elsewhere: {hint}"
-        )
+        raise LabelsFault(line, f"the labels are -1 and 1, and -1 usually means no label: {hint}")
 
 
 def _without_no_label(value: Any) -> Any:

@@ -88,6 +88,9 @@ def pair_masks(keys: Mask, names: Sequence[str], base: Path, root: Path) -> Mask
             hint = "give each image its own mask, or move one image away"
             raise InputError(problem, expected, hint)
         mask_paths[row] = root / mask
+    if keys.unmasked == "error":
+        bare = [path for row, path in images.items() if row not in mask_paths]
+        _refuse_lossy(keys, mask_names, bare)
     unused_masks = set(masks_by_key.values()) - owners.keys() - {_AMBIGUOUS}
     return MaskPairs(mask_paths, sorted(map(str, unused_masks)), mask_rows)
 
@@ -151,6 +154,20 @@ def lossy_fault(paths: Sequence[str], hint: str = "") -> InputError:
     masks = number_of(len(paths), "mask is a JPEG by its name", "masks are JPEGs by their names")
     problem = f"{masks}, and JPEG doesn't keep the values of pixels: {listed(paths)}"
     return InputError(problem, f"expected {', '.join(mask_pixels.LOSSLESS)}", hint or by_recipe)
+
+
+def _refuse_lossy(keys: Mask, mask_names: Mapping[str, str], bare_images: Sequence[str]) -> None:
+    """Raise InputError if images without a mask have one in JPEG, next to masks that keep their
+    values.
+    """
+    if keys.threshold is not None:
+        return
+    lossy = {path: name for path, name in mask_names.items() if path.lower().endswith(LOSSY)}
+    masks_by_key = _paths_by_key(lossy, keys.suffix)
+    masks = [_lookup(masks_by_key, reduced(path, keys.image_suffix)) for path in bare_images]
+    found = sorted(str(mask) for mask in masks if mask not in (None, _AMBIGUOUS))
+    if found:
+        raise lossy_fault(found, "make such masks as PNG: the others are no JPEGs")
 
 
 def _paths_by_key(candidates: Mapping[str, str], suffix: str | None) -> dict[str, Path]:

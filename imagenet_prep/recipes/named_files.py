@@ -70,8 +70,6 @@ def _match(
     if not len(listing):
         problem = f"{file.place(key)}: no file matches {base / pattern}"
         skipped = skipped_in_words(remarks)
-        if skipped:
-            problem = f"{problem} except skipped ones"
         raise InputError(problem, "; ".join(["expected at least one", *skipped]))
     return listing, remarks
 

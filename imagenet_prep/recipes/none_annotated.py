@@ -1,14 +1,12 @@
-"""none_annotated, refuse_namesakes: images, and annotations that fit none, or several -> the
-error.
-"""
+"""none_annotated: images, and annotations of which none is theirs -> the error."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
+from imagenet_prep.recipes.namesakes import path_alone, refuse_namesakes
 from imagenet_prep.text import listed, number_of
 
 
@@ -41,7 +39,7 @@ def none_annotated(
 
 def _other_names(place: str, missing: Sequence[str], images: AnnotatedImages) -> InputError:
     """The error for files that name other images, or several at once."""
-    refuse_namesakes(place, missing, images.names)
+    refuse_namesakes(place, missing, images.names, images.roots.strip)
     none_is_there = number_of(
         len(missing),
         "annotated image, which is not among the images",
@@ -50,40 +48,12 @@ def _other_names(place: str, missing: Sequence[str], images: AnnotatedImages) ->
     hint = "get the images"
     if images.roots.strip:
         hint += ", or correct `strip` in the recipe"
-    elif any("/" in _annotated_name(name) for name in missing):
+    elif any("/" in path_alone(name) for name in missing):
         hint += (
             "; or, if the names start with other folders, run init with --strip FOLDERS/, "
             "or write `strip: FOLDERS/` in the recipe"
         )
     return InputError(f"{place}: {none_is_there}", _expected_name(images, missing), hint)
-
-
-def refuse_namesakes(place: str, missing: Sequence[str], names: Sequence[str]) -> None:
-    """Raise InputError if an annotated name, which is among those ``missing``, ends the names of
-    several images.
-    """
-    counts = Counter(map(_last_part, names))
-    for annotated in missing:
-        path = _annotated_name(annotated)
-        if counts[_last_part(path)] < 2:
-            continue
-        namesakes = [name for name in names if f"/{name}".endswith(f"/{path}")]
-        if len(namesakes) < 2:
-            continue
-        raise InputError(
-            f"{place}: {annotated} may be {listed(namesakes)}",
-            "expected names that mean one image each",
-            f"write the names with their folders, such as {namesakes[0]}",
-        )
-
-
-def _last_part(name: str) -> str:
-    return name.rpartition("/")[2]
-
-
-def _annotated_name(missing: str) -> str:
-    """The name alone: its place in the file follows in brackets."""
-    return missing.partition(" (")[0]
 
 
 def _expected_name(images: AnnotatedImages, missing: Sequence[str]) -> str:

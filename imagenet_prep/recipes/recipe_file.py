@@ -208,7 +208,7 @@ class _Nodes:
             return (self._value(node, ()) if node else {}), self._lines
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            last_line = text.rstrip().count("\n")
+            last_line = max(0, len(text.rstrip().splitlines()) - 1)
             line = min(getattr(mark, "line", 0), last_line)
             if isinstance(error, yaml.composer.ComposerError):
                 problem, expected = "a second YAML document starts here", "expected one in a file"

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile
-from imagenet_prep.sources.other_files import absence_in_words
+from imagenet_prep.sources.other_files import absence_in_words, other_file
 from imagenet_prep.storage.files import kind_of
 from imagenet_prep.storage.location import AnyPath
 
@@ -71,8 +71,8 @@ def remedy_of_path(problem: str) -> str:
     if problem != NOT_THERE:
         return ""
     return (
-        f"relative paths start at --raw, else at {ROOT_VARIABLE} of the environment, "
-        "else at the folder of the recipe"
+        f"relative paths start at --raw, at {ROOT_VARIABLE} of the environment, "
+        "or at the folder of the recipe"
     )
 
 
@@ -81,6 +81,8 @@ def fault_of_path(path: AnyPath, expected: str) -> str:
     path_type = kind_of(path)
     if path_type == expected:
         return ""
-    if path_type != "nothing":
-        return f"is not a {expected}"
-    return absence_in_words(path)
+    if path_type == "nothing":
+        return absence_in_words(path)
+    if path_type == "other":
+        return f"is {other_file(path.stat())}"
+    return f"is not a {expected}"

@@ -449,7 +449,7 @@ def refuse_made(records: SetRecords) -> None:
     if recipe_set.manifest is None and recipe_set.path is None:
         return
     again = "give its recipe with --config"
-    if recipe_set.path:
+    if recipe_set.path and recipe_set.path.is_file():
         again = recipe_set.following(records, {})
     raise UsageError(
         f"{records.layout.output_dir} holds the set of the recipe {recipe_set.name}",

@@ -133,9 +133,14 @@ def _other_names(part: RowMarks, other_part: RowMarks) -> InputError:
     name, other_name = pairs[number]
     image = next(iter(part.images.values()))
     other_image = next(iter(other_part.images.values()))
-    names = f"{name or 'nothing'}, and {other_name or 'nothing'} in the file of {other_image.where}"
-    problem = f"the class {number} of boxes is called {names}"
+    other_file = f"the file of {other_image.where}"
+    names = f"{_named_in_words(name)}, and {_named_in_words(other_name)} in {other_file}"
+    problem = f"class {number} of boxes {names}"
     return fault(image.where, problem, "expected the same classes in all files")
+
+
+def _named_in_words(name: str | None) -> str:
+    return f"has the name {name}" if name else "has no name"
 
 
 def _shown(size: Size | None) -> str:

@@ -68,7 +68,7 @@ def _check_shard_keys(file: RecipeFile) -> None:
     keys = ("num_shards", "shard_size", "shards")
     given_keys = [key for key in keys if getattr(file.recipe, key) is not None]
     if len(given_keys) > 1:
-        problem = f"{given_keys[0]} says how many shards there are already"
+        problem = f"{given_keys[0]} decides the number of shards already"
         raise file.fault((given_keys[1],), problem, f"expected only one of {either(keys)}")
 
 
@@ -81,7 +81,7 @@ def _check_range(file: RecipeFile) -> None:
     if lower is None:
         raise file.fault(("max_val",), "min_val is missing", "expected both, or neither")
     if not (math.isfinite(lower) and lower < upper < math.inf):
-        problem = f"{upper}, and min_val is {lower}"
+        problem = f"it is {upper:g}, and min_val is {lower:g}"
         expected = "expected two finite numbers, max_val above min_val"
         raise file.fault(("max_val",), problem, expected)
     if file.recipe.content == "image":

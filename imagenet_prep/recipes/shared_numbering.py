@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.annotating import Annotations
+from imagenet_prep.recipes.annotating import FIRST, Annotations
 from imagenet_prep.recipes.classes import Classes, refuse_below_first
 from imagenet_prep.recipes.formats import load_format
 from imagenet_prep.recipes.recipe_file import RecipeFile
@@ -174,8 +174,7 @@ class SharedNumbering(Struct, frozen=True):
             problem = f"{file.path}: boxes of {name} would have label {labels.get(name, 'none')}"
             if new_name != name:
                 problem = f"{file.path}: boxes of label {label} would be {new_name}"
-            names = list(dict.fromkeys((*self.known.boxes.values(), *boxes.values())))
-            hint = f"write in the `boxes` of all recipes: names: {_flow(names)}"
+            hint = _hint_on_boxes(self.known.boxes, boxes)
             if _are_numbered_by_files(file):
                 hint = (
                     "give the classes of boxes the same numbers in all files, or put this set "
@@ -183,6 +182,19 @@ class SharedNumbering(Struct, frozen=True):
                 )
             expected = f"expected {label} for {name}, as in {self.known.name}"
             raise InputError(problem, expected, hint)
+
+
+def _hint_on_boxes(known: Mapping[int, str], boxes: Mapping[int, str]) -> str:
+    """The keys that number the known classes of boxes, and then the others; another folder where no
+    keys can.
+    """
+    first_label = min(known)
+    if sorted(known) != [*range(first_label, first_label + len(known))]:
+        return "put this set elsewhere, with --output"
+    known_names = [known[label] for label in sorted(known)]
+    names = list(dict.fromkeys((*known_names, *boxes.values())))
+    hint = f"write in the `boxes` of all recipes: names: {_flow(names)}"
+    return hint if first_label == FIRST else f"{hint} and first_label: {first_label}"
 
 
 def _are_numbered_by_files(file: RecipeFile) -> bool:
@@ -258,7 +270,7 @@ class _NumberingCheck(Struct, frozen=True):
             expected = f"expected {numbering.names[number]}, as in {set_names}"
         else:
             problem = f"{name} is no class of {set_names}"
-            expected = f"expected its classes: {listed(numbering.labels)}"
+            expected = f"expected one of {listed(numbering.labels)}"
         raise InputError(f"{self.file.path}: {problem}", expected, self._hint())
 
     def _hint(self) -> str:

@@ -17,7 +17,10 @@ SPLIT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
 SPLIT_SIGNS = "at most 100 letters, digits, _, -, . and +, the first a letter, a digit or _"
 """The form of ``SPLIT_NAME``, for messages."""
 
-NO_SPLIT_NAME = ("no name of a split", f"expected {SPLIT_SIGNS}, and no -grown2 at the end")
+NO_SPLIT_NAME = (
+    "it can't be the name of a split",
+    f"expected {SPLIT_SIGNS}, and no -grown2 at the end",
+)
 
 
 def check_source(file: RecipeFile) -> None:
@@ -34,8 +37,8 @@ def check_source(file: RecipeFile) -> None:
     if source is None:
         return
     if classic_keys:
-        problem = f"two sources, {classic_keys[0]} is the other"
-        raise file.fault(("source",), problem, "expected one of them")
+        problem = f"{classic_keys[0]} is a source already"
+        raise file.fault(("source",), problem, "expected only one source")
     source_key = only_key(file, ("source",), source, [*source_kinds(), "imagenet"])
     _refuse_unused_options(file, source_key)
     places = getattr(source, source_key)

@@ -280,6 +280,8 @@ def _csv_fault(error: csv.Error, row_line: int, line: int) -> LabelsFault:
         return LabelsFault(
             row_line, f"a cell has more than {limit:,} characters: is a quotation mark missing?"
         )
+    if "expected after" in reason:
+        reason = "a quotation mark ends a cell, and the cell goes on after it"
     return LabelsFault(line, reason)
 
 

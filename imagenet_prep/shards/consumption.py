@@ -194,7 +194,7 @@ class Consumption(ConsumptionRecord, kw_only=True):
             path = local_path(self.layout.data_dir) / file.path
             if moved.exists():
                 if not file.is_at(moved):  # the pass started after this record
-                    raise _changed(self.paths.record)
+                    raise _other(moved, self.paths.record)
                 if file.is_at(path):  # a power cut may leave both names of what was moved
                     path.unlink()
                 continue
@@ -260,11 +260,24 @@ def _changed(path: Path) -> InputError:
     return InputError(
         f"{path} has changed since it was written, or is gone",
         "expected the record of raw data that was consumed",
-        Hint(
-            f"put it back; or move {path.parent} away and get the raw data again with ",
-            mention("download"),
-            ": finished shards are kept",
-        ),
+        Hint("put it back; or ", _start_again(path.parent)),
+    )
+
+
+def _other(file: Path, record: Path) -> InputError:
+    """The error for a file whose size or time is not the recorded one, before its pass."""
+    return InputError(
+        f"{file} is not as {record} has it",
+        "expected the recorded size and time: some of the file may be gone already",
+        Hint("put the file or its record back; or ", _start_again(record.parent)),
+    )
+
+
+def _start_again(folder: Path) -> Hint:
+    return Hint(
+        f"move {folder} away and get the raw data again with ",
+        mention("download"),
+        ": finished shards are kept",
     )
 
 

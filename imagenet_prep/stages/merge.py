@@ -111,7 +111,7 @@ def _nothing_to_merge(state: SetState) -> InputError:
         )
     if state.kind == "finished":
         return InputError(
-            f"{layout.state_dir} has the journals of ranks, but no sound plan",
+            f"{layout.plan_path.parent} has files of ranks, but no usable plan",
             f"expected {layout.plan_path}, next to a finished set",
             Hint("to check the finished set: ", command("verify", layout.output_dir)),
         )

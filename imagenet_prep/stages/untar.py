@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError, PrepError, SpaceError, UsageError, WriteError, named
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.astray import refuse_raw_folder
+from imagenet_prep.ilsvrc2012.astray import refuse_wrong_folder
 from imagenet_prep.ilsvrc2012.coming_needs import folders_need
 from imagenet_prep.ilsvrc2012.official import ImageSource, finished
 from imagenet_prep.ilsvrc2012.official_tars import ArchiveIndex, OfficialTar, TarTask, class_tars
@@ -142,7 +142,7 @@ def foresee(
 
 
 def _find_sources(layout: Layout, progress: Progress) -> dict[str, ImageSource]:
-    refuse_raw_folder(layout)
+    refuse_wrong_folder(layout)
     sources = {}
     copies = {split: find_packed(layout, split) for split in facts.SPLITS}
     for split, source in copies.items():

@@ -464,9 +464,9 @@ def _keep(verdict: Verdict, layout: Layout, share: Share | None) -> list[str]:
             path.unlink(missing_ok=True)
         save_verdict(verdict, layout, share_name)
     except OSError as error:
-        return [f"the findings were not kept in {path}: {error.strerror}"]
+        return [f"the findings were not kept in {path.parent}: {error.strerror or error}"]
     except SpaceError as error:
         return [f"the findings were not kept: {error.what}"]
     except (WriteError, InputError) as error:
-        return [f"the findings were not kept in {path}: {error.detail}"]
+        return [f"the findings were not kept in {path.parent}: {error.detail}"]
     return []

@@ -23,7 +23,7 @@ from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.state.plan_file import Plan
 from imagenet_prep.state.set_records import SetRecords
-from imagenet_prep.storage.files import names_in
+from imagenet_prep.storage.files import kind_in_words, kind_of, names_in
 from imagenet_prep.storage.layout import (
     MAX_SHARDS,
     Layout,
@@ -169,6 +169,8 @@ class SetState(Struct, frozen=True, dict=True):
             return Hint("finish it: ", merge)
         if self.damage is not None and not self.missing and not self.strays:
             return self.damage.remedy
+        if self.kind == "unfinished" and not self.missing:
+            return REWRITE
         if self.kind != "contradictory":
             return RESUME
         return self._remedy()
@@ -180,7 +182,7 @@ class SetState(Struct, frozen=True, dict=True):
         layout = self.layout
         if self.missing and not self.strays:
             repair = command("repair", layout.data_dir, layout.elsewhere())
-            return Hint("make them again: ", repair)
+            return Hint(f"make {'it' if len(self.missing) == 1 else 'them'} again: ", repair)
         return Hint("this names each file: ", command("verify", layout.output_dir))
 
     def refuse_unusable(self, splits: Collection[str] | None = None) -> None:
@@ -291,7 +293,7 @@ class _Evidence(Struct, frozen=True):
         if is_whole:
             return SetState(kind="finished", **facts)
         facts |= {"missing": missing, "strays": strays}
-        reason = _contradiction(missing, strays, sizes, manifest)
+        reason = _contradiction(missing, strays, self.layout, manifest)
         return SetState(kind="contradictory", reason=reason, **facts)
 
     def _may_have_other_plan(self, manifest: Manifest) -> bool:
@@ -438,11 +440,14 @@ def _grows(plan: Plan, manifest: Manifest, strays: Collection[str]) -> bool:
 
 
 def _contradiction(
-    missing: Collection[str], strays: Collection[str], sizes: Mapping[str, int], manifest: Manifest
+    missing: Collection[str], strays: Collection[str], layout: Layout, manifest: Manifest
 ) -> str:
     if missing:
         name = next(iter(missing))
-        state = f"has {sizes[name]:,} bytes" if name in sizes else "is missing"
+        path = layout.shard_path(name)
+        state = f"is {kind_in_words(path)}"
+        if kind_of(path) == "file":
+            state = f"has {number_of(path.stat().st_size, 'byte')}"
         expected = f"the manifest lists {manifest.shards[name].size:,} bytes"
         count = f" ({number_of(len(missing), 'shard')} in all)" if len(missing) > 1 else ""
         return f"{name} {state}, and {expected}{count}"

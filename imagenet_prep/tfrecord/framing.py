@@ -203,7 +203,8 @@ def parse_header(header: Buffer, number: int, offset: int) -> int:
         raise TruncatedError(number, offset, short_header(len(header), "file", number))
     length, length_crc = HEADER.unpack(header)
     if mask(crc32c(header[:8])) != length_crc:
-        raise LengthError(number, offset, "the length field does not match its CRC")
+        reason = "the length field does not match its CRC"
+        raise LengthError(number, offset, _or_stray(reason, number))
     return int(length)
 
 
@@ -212,6 +213,11 @@ def short_header(size: int, whole: str, number: int) -> str:
     the file, or its content, ends there.
     """
     reason = f"the {whole} ends {number_of(size, 'byte')} into a {HEADER.size}-byte header"
+    return _or_stray(reason, number)
+
+
+def _or_stray(reason: str, number: int) -> str:
+    """A reason why record ``number`` can't be read: after others there may be none."""
     return f"{reason}, or other bytes follow the last record" if number else reason
 
 

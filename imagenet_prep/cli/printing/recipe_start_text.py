@@ -26,7 +26,9 @@ def print_init(summary: InitSummary, quiet: bool) -> None:
     tell(f"found {summary.found}", *summary.evidence)
     if summary.classes:
         classes = _class_counts(summary.classes)
-        tell(f"images per class: {classes}", f"labels: {summary.labels}")
+        _, noun, *_ = summary.found.split(" ")
+        items = "arrays" if noun.startswith("array") else "images"
+        tell(f"{items} per class: {classes}", f"labels: {summary.labels}")
     for text in summary.passed:
         tell(Hint("skipped: ", text))
     tell(*summary.warnings)

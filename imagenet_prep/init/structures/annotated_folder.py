@@ -58,8 +58,10 @@ def _interpret(
     notes_on_masks = _unread_masks(inspection, matched)
     list_files = [path for path, _ in proposed.lists.values()]
     meaning = "images with boxes"
+    class_count = len(annotations.classes)
     if in_classes:
         meaning = "class folders of images with boxes"
+        class_count = len(shape_of(matched.images).classes)
     certainty = _certainty(inspection, matched, proposed, in_classes=in_classes)
     proposal = _propose_recipe(proposed, matched, in_classes=in_classes)
     faults_of_masks = _mixed(inspection, matched.images, matched.masks)
@@ -74,7 +76,7 @@ def _interpret(
         mended_faults=_impossible_boxes(inspection, annotations),
         skip_notes=[*notes_on_kept, *notes_on_masks, *annotations.unread],
         labelled=matched.count,
-        classes=len(annotations.classes),
+        classes=class_count,
         total=len(matched.images),
     )
 

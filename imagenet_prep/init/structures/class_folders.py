@@ -192,7 +192,7 @@ def _question_of_lists(inspection: Inspection, ways_to_divide: Sequence[SplitLis
     """The question between several ways to split images, with the command for each."""
     commands: list[str] = []
     for lists in ways_to_divide[:_MOST_QUESTIONS]:
-        commands.append(inspection.command(splits=lists.files))
+        commands.append(inspection.command_without_columns(splits=lists.files))
     count = f"{len(ways_to_divide)} ways to split the images"
     first_files = [listed(lists.files.values()) for lists in ways_to_divide[:_MOST_QUESTIONS]]
     problem = f"{inspection.folder}: {count}: {'; '.join(first_files)}"
@@ -313,7 +313,7 @@ def _command_for_split(inspection: Inspection, shape: Shape, folder: str) -> str
     """The command that takes a folder next to the splits as one more."""
     splits = {**shape.splits, folder: name_as_split(folder)}
     places = {split: f"{shape.lead}{top}" for top, split in splits.items()}
-    return Hint("as one more split: ", inspection.command(splits=places))
+    return Hint("as one more split: ", inspection.command_without_columns(splits=places))
 
 
 def _notes_on_unlabelled(inspection: Inspection, shape: Shape) -> list[str]:
@@ -349,13 +349,14 @@ def _commands_for_inner(inspection: Inspection, shape: Shape) -> str:
     classes_by_structure["all-folders"] = listed(shape.classes)
     commands: list[str] = []
     for structure, classes in classes_by_structure.items():
-        command_of_structure = inspection.command_as(structure)
+        command_of_structure = inspection.command_without_columns(**{"as": structure})
         commands.append(Hint(command_of_structure, f" (classes: {classes})"))
     return join_hints("; or ", commands)
 
 
 def _command_for_paths(inspection: Inspection) -> str:
-    return Hint(inspection.command_as("folder-paths"), " takes the paths for classes")
+    folder_paths = inspection.command_without_columns(**{"as": "folder-paths"})
+    return Hint(folder_paths, " takes the paths for classes")
 
 
 STRUCTURES = {

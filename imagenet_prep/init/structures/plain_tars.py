@@ -138,7 +138,8 @@ def _fault_of_double(inspection: Inspection, name: str, names: Sequence[str]) ->
     """The fault of a file that is in several tars under one name."""
     problem = f"{inspection.folder}: {name} is in several {_tars(inspection)}"
     archive = noun_of(inspection.archives)
-    hint: str = Hint(inspection.command_as("class-tars"), f" takes each {archive} for a class")
+    class_tars = inspection.command_without_columns(**{"as": "class-tars"})
+    hint: str = Hint(class_tars, f" takes each {archive} for a class")
     if any("/" in other_name for other_name in names):
         hint = unpacking_hint(inspection.folder, list(inspection.archives), apart=True)
     return InputError(problem, "expected every name once", hint)

@@ -30,6 +30,7 @@ from imagenet_prep.init.proposal import (
 from imagenet_prep.init.structures.several_labels import find_separator
 from imagenet_prep.init.table_proposal import kept_items, propose_files, remarks_on_lists
 from imagenet_prep.recipes.labels_file import LABELS
+from imagenet_prep.text import either
 
 
 def _recognise(inspection: Inspection) -> Interpretation | None:
@@ -135,7 +136,7 @@ def _interpret(
     return Interpretation(
         certainty,
         (evidence, *remarks),
-        _meaning(table),
+        _meaning(inspection, tables),
         proposal,
         losses=losses,
         skip_notes=skip_notes,
@@ -146,14 +147,21 @@ def _interpret(
     )
 
 
-def _meaning(table: LabelsFile) -> str:
-    """The meaning of a table for the images, in a question."""
+def _meaning(inspection: Inspection, tables: Sequence[LabelsFile]) -> str:
+    """The meaning of the first table for the images, or of those that contradict it, in a
+    question.
+    """
+    table = tables[0]
     if len(table.image_columns) > 1:
         return f"several columns of {table.place} name images"
     if table.has_labels and table.splits is not None and not table.splits.is_sure:
         return f"{table.place} has the labels, and its column {table.splits.name} may be the splits"
     if table.has_labels:
-        return f"{table.place} has the labels"
+        rivals = [table]
+        if inspection.options.label is None:
+            rivals = _rivals(tables)
+        places = [rival.place for rival in rivals]
+        return f"{either(places)} has the labels"
     if table.candidates:
         return f"a column of {table.place} is the class"
     return f"{table.place} has columns, and no class"

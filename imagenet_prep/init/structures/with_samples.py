@@ -317,7 +317,7 @@ def _notes_on_labels(files: _SampleFiles) -> list[str]:
     """The note on samples without classes."""
     label = files.label or files.samples.label
     if label is None:
-        return ["no class: the files have no column of labels"]
+        return ["no class: the files have no column called label, class or the like"]
     if files.table.has_labels:
         return []
     return [f"no class: {label} holds no labels of classes: whole numbers or texts"]

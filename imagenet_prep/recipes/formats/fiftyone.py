@@ -84,8 +84,8 @@ def _field_of_boxes(sample: dict[str, Any], place: str) -> str | None:
     if _TRUTH in fields:
         return _TRUTH
     if len(fields) > 1:
-        expected = f"expected one field of boxes, or {_TRUTH}"
-        raise fault(place, f"the sample has boxes in {listed(fields)}", expected)
+        expected = f"expected one such field, or {_TRUTH}"
+        raise fault(place, f"the sample has detections in {listed(fields)}", expected)
     return fields[0] if fields else None
 
 

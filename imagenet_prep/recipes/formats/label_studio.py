@@ -88,7 +88,7 @@ def _regions_of_annotations(annotations: Sequence[_Json], place: str) -> Iterato
     """The regions of the only annotation that was not cancelled."""
     valid = [annotation for annotation in annotations if not annotation.get("was_cancelled")]
     if len(valid) > 1:
-        problem = f"the task has {len(valid)} annotations"
+        problem = f"{len(valid)} annotations of the task are not cancelled"
         raise fault(place, problem, "expected one: cancel the others")
     for annotation in valid:
         results = [result for result in annotation["result"] if "original_width" in result]

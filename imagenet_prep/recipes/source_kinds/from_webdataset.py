@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,7 @@ def _read_samples(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
     return {"": Samples(images, names, columns, label=label, passed=passed, lost=lost)}
 
 
-def _members_by_key(names: Iterable[str]) -> Iterator[tuple[str, dict[str, int]]]:
+def _members_by_key(names: Sequence[str]) -> Iterator[tuple[str, dict[str, int]]]:
     """Each key with the rows of its members, by their endings."""
     by_key: dict[str, dict[str, int]] = {}
     for row, name in enumerate(names):
@@ -68,8 +68,10 @@ def _members_by_key(names: Iterable[str]) -> Iterator[tuple[str, dict[str, int]]
         key = f"{folder}{slash}{stem}"
         members = by_key.setdefault(key, {})
         if members.setdefault(ending.lower(), row) != row:
-            what = f"two members of {key} end in .{ending.lower()}"
-            raise InputError(what, "expected one of each ending", "rename one of them")
+            first_name = names[members[ending.lower()]]
+            what = f"{first_name} and {name} have the same ending"
+            expected = f"expected one .{ending.lower()}, in any case of its letters, for {key}"
+            raise InputError(what, expected, "rename one of them")
     yield from by_key.items()
 
 

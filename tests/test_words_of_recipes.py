@@ -1,0 +1,157 @@
+"""Words of faults that few states of a recipe's inputs reach: each says what was seen."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from made_tars import pack, save
+from PIL import Image
+
+from imagenet_prep.engines import make_engine
+from imagenet_prep.errors import PrepError
+from imagenet_prep.recipes.changed_settings import first_difference
+from imagenet_prep.recipes.loading import load
+from imagenet_prep.recipes.recipe_paths import fault_of_path
+from imagenet_prep.recipes.shared_numbering import _hint_on_boxes
+from imagenet_prep.recipes.table_rows import LabelsFault, read_rows
+from imagenet_prep.recipes.typed_values import typed
+from imagenet_prep.tfrecord.example import BytesList, Int64List, encode_example
+from imagenet_prep.tfrecord.framing import frame
+
+
+def image() -> bytes:
+    """The bytes of a small PNG."""
+    stream = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(stream, "PNG")
+    return stream.getvalue()
+
+
+PNG = image()
+
+
+def record(**features: BytesList | Int64List) -> bytes:
+    """A TFRecord of one Example."""
+    data = encode_example(dict(features))
+    head, tail, _ = frame(data)
+    return head + data + tail
+
+
+def rows_of(*rows: object) -> bytes:
+    """JSON lines."""
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+TABLE = "source: {table: t.jsonl}\n"
+# Files, the recipe, and the words of its refusal.
+REFUSED: dict[str, tuple[dict[str, bytes], str, str]] = {
+    "a member that is no image's": (
+        {"a.tar": pack({"README": b"x", "1.png": PNG})},
+        "source: {webdataset: a.tar}\n",
+        "expected one next to README",
+    ),
+    "texts of two lines": (
+        {"a.tar": pack({"1.png": PNG, "1.txt": b"a\nb", "1.json": b'{"txt": "c"}'})},
+        "source: {webdataset: a.tar}\n",
+        r"two values of txt: 'c' and 'a\nb'",
+    ),
+    "an Example of two images": (
+        {"a.rec": record(i=BytesList((PNG, PNG)), l=Int64List((1,)))},
+        "source: {tfrecord: a.rec}\n",
+        "no feature of it holds one image: i, l\nexpected TFRecords of Examples with an image each\n"
+        "take the file out of the recipe",
+    ),
+    "a row without a split where the recipe lists them": (
+        {"t.jsonl": rows_of({"file_name": "a.png", "split": "x"}, {"file_name": "b.png"})},
+        TABLE + "splits: {train: {value: x}}\n",
+        "b.png has no split\nexpected one in every row\n",
+    ),
+    "columns without a name": (
+        {"t.jsonl": b"{}\n"},
+        "source: {table: t.jsonl, label: x}\n",
+        "expected a column of this name, got none",
+    ),
+    "an image that its pattern leaves out": (
+        {"i/__MACOSX/a.png": PNG},
+        "source: {files: 'i/*/*.png'}\n",
+        "png\nexpected at least one; skipped: i/__MACOSX (macOS",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_refusal_says_what_was_seen(tmp_path: Path, name: str) -> None:
+    """No cause that was not tested for, no advice that does not help."""
+    files, recipe, words = REFUSED[name]
+    for image_name in ("a.png", "b.png"):
+        save(tmp_path / image_name, PNG)
+    for path, content in files.items():
+        save(tmp_path / path, content)
+    (tmp_path / "r.yaml").write_text(recipe)
+    with pytest.raises(PrepError) as caught:
+        load(tmp_path / "r.yaml", None, make_engine("threads", 1))
+    assert words in str(caught.value)
+
+
+FAULTS: dict[str, tuple[Callable[[], object], str]] = {
+    "a number among texts": (
+        lambda: typed([1, "a"], [1, 2], is_text=False),
+        "'a' is a text, and other values are numbers",
+    ),
+    "a number for a text": (
+        lambda: typed([5], [1], is_text=False, kind="bytes"),
+        "5 is not a text",
+    ),
+    "a long number": (
+        lambda: typed(["9" * 50], [1], is_text=True),
+        f"{'9' * 40}... does not fit in 64 bits",
+    ),
+    "a mapping": (lambda: typed([{}], [1], is_text=False), "the value is an object: expected text"),
+    "a text after a cell": (
+        lambda: read_rows(b'a,b\n1,"2"3\n', "csv"),
+        "a quotation mark ends a cell, and the cell goes on after it",
+    ),
+    "JSON without a label": (
+        lambda: read_rows(b'{"a.png": null}', "json"),
+        "{path: label}, each label a text or a whole number",
+    ),
+    "JSON of 5,000 digits": (
+        lambda: read_rows(b"[\n" + b"1" * 5000 + b"]", "json"),
+        "a number has too many digits",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_of_a_value_shows_it(name: str) -> None:
+    """The value as it is written, and what was expected."""
+    fail, words = FAULTS[name]
+    with pytest.raises(LabelsFault) as caught:
+        fail()
+    assert words in caught.value.reason
+
+
+def test_a_pipe_is_called_so(tmp_path: Path) -> None:
+    """A pipe is a file to many readers."""
+    os.mkfifo(tmp_path / "a.tar")
+    assert fault_of_path(tmp_path / "a.tar", "file") == "is a pipe"
+
+
+def test_a_changed_setting_is_the_part_that_differs() -> None:
+    """Mappings are searched; a setting that is not there is nothing."""
+    recorded = {"order": {"train": {"seed": 1}}}
+    planned = {"order": {"train": {"seed": 2}}, "codec": "Pillow 99"}
+    assert first_difference("order", recorded, planned) == "expected order.train.seed: 1, got 2"
+    words = 'expected codec: nothing, got "Pillow 99"'
+    assert first_difference("codec", recorded, planned) == words
+
+
+def test_a_hint_on_boxes_numbers_them_as_they_are() -> None:
+    """From the first label that is there; where no list does, another folder is the remedy."""
+    assert _hint_on_boxes({1: "a"}, {1: "b"}).endswith("names: [a, b]")
+    assert _hint_on_boxes({0: "a", 1: "b"}, {}).endswith("names: [a, b] and first_label: 0")
+    assert _hint_on_boxes({1: "a", 3: "b"}, {}) == "put this set elsewhere, with --output"
