@@ -13,8 +13,8 @@ FEWER_WORKERS = "fewer --workers"
 
 
 def fault(error: Exception) -> PrepError:
-    """An exception as a PrepError: unchanged, as a system error, as a lack of memory or of a library,
-    or as a bug with its traceback.
+    """An exception as a PrepError: unchanged, as a system error, as a lack of memory or of a
+    library, or as a bug with its traceback.
     """
     if isinstance(error, PrepError):
         return error
