@@ -562,7 +562,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
                 v["annotations"][1].pop("bbox"),
             )
         ),
-        "annotations[1] (id 2): the object has no bbox, and outlines are not read",
+        "annotations[1] (id 2): the object has no bbox; expected a box; if it has an outline, write",
     ),
     "COCO: no such file": (
         COCO,

@@ -109,7 +109,7 @@ RECIPES = {
     ),
     "a word for a split": (
         FOLDERS + "splits: {train: true}\n",
-        "splits.train: true can't be",
+        "splits.train: true describes no split",
         "value: ...}",
     ),
     "two sources in one": (
@@ -189,7 +189,7 @@ RECIPES = {
         "output_file_prefix: 'a-grown2'",
         "like -grown2",
     ),
-    "layout": (FILES + "record: imagenet\n", "line 2: record: 'imagenet'", "inception"),
+    "layout": (FILES + "record: imagenet\n", "no kind of record is called 'imagenet'", "inception"),
     "inception of numbers": (
         FILES + "content: array\nrecord: inception\n",
         "line 3: record",
@@ -662,11 +662,6 @@ INPUTS = {
         "source: {files: 'flowers/*/*'}\nsplits: {train: {folder: [flowers, flowers/rose]}}\n",
         "flowers/rose/0.png is in several folders of split train: flowers/, flowers/rose/",
         "every file in one of them",
-    ),
-    "a folder of a split, twice": (
-        "source: {files: 'flowers/*/*'}\nsplits: {train: {folder: [flowers, flowers]}}\n",
-        "flowers/daisy/0.png is in several folders of split train: flowers/, flowers/",
-        "take a folder that is in another one, or named twice, out of `splits`",
     ),
     "a name of two files in a manifest of a split": (
         FOLDERS + "splits: {train: {manifest: bare.txt}}\n",

@@ -371,7 +371,7 @@ FAULTS = {
     ),
     "a surrogate": (
         "def rows():\n    yield {'file_name': 'a.jpg', 'x': '\\ud800'}\n",
-        "row 1: a text holds half of a surrogate pair",
+        "row 1: x is '\\ud800', which UTF-8 can't store",
     ),
     "twice": (
         "def rows():\n    yield {'file_name': 'a.jpg'}\n    yield {'file_name': 'a.jpg'}\n",
@@ -436,7 +436,7 @@ FAULTS = {
             "def rows():\n    yield {'file_name': 'a.jpg', 'label': 'a'}\n    yield {'file_name': "
             "'b.jpg', 'label': 2}\n"
         ),
-        "row 1: 'a' is a text, and other values are numbers",
+        "row 1: label: 'a' is a text, and other values are numbers",
     ),
     "mixed boxes": (
         "def rows():\n"
@@ -446,7 +446,7 @@ FAULTS = {
     ),
     "not an image": (
         "def rows():\n    yield {'image': b'words', 'label': 1}\n",
-        "1 file is not known as an image: ",
+        "error: mine:rows, row 1: 1 file is not known as an image: 000001 ",
     ),
 }
 

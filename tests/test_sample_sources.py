@@ -255,7 +255,7 @@ def test_damaged_arrays_are_named(tmp_path: Path, files: dict[str, bytes]) -> No
         (
             "arrays: f",
             arrays(digits=(10, 784)),
-            "/f: no array is one of images: digits of shape 10 x 784",
+            "/f: no array holds images: digits of shape 10 x 784",
         ),
     ],
     ids=range(12),

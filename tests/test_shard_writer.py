@@ -137,7 +137,10 @@ def test_sizes_in_words(count: float, text: str) -> None:
     [
         ({}, "shards and shard_size: neither is given\nexpected one of the two"),
         ({"shards": 1, "shard_size": 9}, "shards and shard_size: both are given"),
-        ({"shards": 0}, "expected at least 1"),
+        ({"shards": 0}, "shards 0\nexpected a whole number, at least 1"),
+        ({"shards": True}, "shards True\nexpected a whole number"),
+        ({"shards": 2.5}, "shards 2.5\nexpected a whole number"),
+        ({"shards": "8"}, "shards '8'\nexpected a whole number"),
         ({"shard_size": 0}, "expected a whole number of bytes"),
         ({"shard_size": "100M"}, "expected a whole number of bytes"),
         ({"shards": 1, "compression": "lzma"}, "expected None, 'gzip' or 'zlib'"),

@@ -953,5 +953,5 @@ def test_init_names_no_recipe_that_it_did_not_write(tmp_path: Path) -> None:
     save(tmp_path / "data" / "metadata.csv", b"file_name,label\n0.ppm,a\n")
     refused = prep_here("init", "data", cwd=tmp_path)
     assert refused.returncode == 4
-    assert "convert or remove it\n" in refused.stderr
+    assert "convert it to JPEG or PNG, or remove it\n" in refused.stderr
     assert "data.yaml" not in refused.stderr

@@ -16,6 +16,7 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import PrepError
 from imagenet_prep.recipes.changed_settings import first_difference
 from imagenet_prep.recipes.loading import load
+from imagenet_prep.recipes.namesakes import refuse_namesakes
 from imagenet_prep.recipes.recipe_paths import fault_of_path
 from imagenet_prep.recipes.shared_numbering import _hint_on_boxes
 from imagenet_prep.recipes.table_rows import LabelsFault, read_rows
@@ -62,13 +63,28 @@ REFUSED: dict[str, tuple[dict[str, bytes], str, str]] = {
     "an Example of two images": (
         {"a.rec": record(i=BytesList((PNG, PNG)), l=Int64List((1,)))},
         "source: {tfrecord: a.rec}\n",
-        "no feature of it holds one image: i, l\nexpected TFRecords of Examples with an image each\n"
-        "take the file out of the recipe",
+        "no feature holds one image file (JPEG, PNG, ...): i, l\n"
+        "expected TFRecords of Examples with one image file each\nif its pixels are raw, encode",
     ),
     "a row without a split where the recipe lists them": (
         {"t.jsonl": rows_of({"file_name": "a.png", "split": "x"}, {"file_name": "b.png"})},
         TABLE + "splits: {train: {value: x}}\n",
         "b.png has no split\nexpected one in every row\n",
+    ),
+    "a text among labels": (
+        {"t.jsonl": rows_of({"file_name": "a.png", "v": 1}, {"file_name": "b.png", "v": "x"})},
+        "source: {table: t.jsonl, label: v}\n",
+        "line 2: label: 'x' is a text, and other values are numbers\n",
+    ),
+    "no one-hot column": (
+        {"l.csv": b"file,cat\na.png,2\nb.png,2\n"},
+        "source: {files: '*.png'}\nlabels: {file: l.csv, one_hot: true}\n",
+        "l.csv, line 1: one_hot: true finds no column of 0 and 1 (both, and nothing else)\n",
+    ),
+    "a folder twice": (
+        {"i/a.png": PNG},
+        "source: {files: 'i/*'}\nsplits: {train: {folder: [i, ./i/]}}\n",
+        "splits.train.folder: i is named twice\nexpected each folder once",
     ),
     "columns without a name": (
         {"t.jsonl": b"{}\n"},
@@ -102,6 +118,14 @@ FAULTS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: typed([1, "a"], [1, 2], is_text=False),
         "'a' is a text, and other values are numbers",
     ),
+    "a text among values of two types": (
+        lambda: typed([True, "a", 2], [1, 2, 3], is_text=False),
+        "'a' is a text, and other values are numbers, true or false",
+    ),
+    "a text among true and false": (
+        lambda: typed([True, "a"], [1, 2], is_text=False),
+        "'a' is a text, and other values are true or false",
+    ),
     "a number for a text": (
         lambda: typed([5], [1], is_text=False, kind="bytes"),
         "5 is not a text",
@@ -133,6 +157,13 @@ def test_a_fault_of_a_value_shows_it(name: str) -> None:
     with pytest.raises(LabelsFault) as caught:
         fail()
     assert words in caught.value.reason
+
+
+def test_a_name_may_have_brackets() -> None:
+    """Its place follows in others, with brackets of its own."""
+    names = ["d/a (1).png", "n/a (1).png"]
+    with pytest.raises(PrepError, match=r"may be d/a \(1\)\.png, n/a"):
+        refuse_namesakes("x.json", ["a (1).png (x.json: images[1] (id 2))"], names)
 
 
 def test_a_pipe_is_called_so(tmp_path: Path) -> None:

@@ -217,9 +217,9 @@ def _no_images(arrays: Sequence[FoundArray]) -> InputError:
     paths = listed(dict.fromkeys(str(array.path) for array in arrays))
     shapes = listed(map(_name_and_shape, arrays)) or "there is none"
     return InputError(
-        f"{paths}: no array is one of images: {shapes}",
-        "expected images of several values, in three or more dimensions; or rows of them, in an "
-        "array called x, images or data",
+        f"{paths}: no array holds images: {shapes}",
+        "expected three or more dimensions, the images first; or two, one image in each row, in "
+        "an array whose name says x, images or data",
     )
 
 

@@ -229,10 +229,12 @@ class BoxFile(Struct):
 class PolygonError(InputError):
     """A polygon, in a recipe that doesn't say what polygons become."""
 
-    def __init__(self, place: str, problem: str = "the object is a polygon") -> None:
+    def __init__(
+        self, place: str, problem: str = "the object is a polygon", condition: str = ""
+    ) -> None:
         hint = (
-            "write in the recipe's `boxes`: polygons: boxes (the box around each outline), "
-            "or masks (its pixels, too)"
+            f"{condition}write in the recipe's `boxes`: polygons: boxes "
+            "(the box around each outline), or masks (its pixels, too)"
         )
         super().__init__(f"{place}: {problem}", "expected a box", hint)
 

@@ -25,8 +25,8 @@ from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed, number_of
 
 FORMS = (
-    "expected JSON, pbtxt, a CSV with the columns id and name, or lines: a name, "
-    "or an id and a name"
+    "expected JSON (a list of names, {id: name} or {name: id}), a .pbtxt label map, "
+    "a CSV with the columns id and name, or lines: a name, or an id and a name"
 )
 
 _ID = re.compile(r"-?\d+|n\d{8}")
@@ -184,7 +184,7 @@ def read_names(path: AnyPath, content: bytes) -> NamesOfClasses:
     except _NamesFault as fault:
         raise InputError(f"{path} {fault.reason}", fault.expected) from fault
     if names is None or not (names.by_id or names.in_order):
-        raise InputError(f"{path} holds no names of classes in a known form", FORMS)
+        raise InputError(f"{path} holds no class names in a known form", FORMS)
     return names
 
 

@@ -149,14 +149,33 @@ def _unreadable_files(
         first_file = f", {names[0]} first ({counted(names)})"
     endings = ", ".join(ENDINGS[content])
     files = "it" if len(names) == 1 else "them"
-    hint = f"convert or remove {files}{_hint_on_content(file, content, names)}"
+    convert = f"convert {files}"
+    if content != "array":
+        convert = f"convert {files} to JPEG or PNG,"
+    remove = f"or remove {files}"
+    hint = f"{convert} {remove}{_hint_on_content(file, content, names)}"
     if may_skip:
         hint += f"; on_damaged: skip, or --on-damaged skip, leaves {files} out"
     return InputError(
-        f"{inputs.origin}: {problem}{first_file}",
+        f"{_origin_of(file, inputs, names)}: {problem}{first_file}",
         f"expected {noun}s ({endings}), since content is {content}",
         hint,
     )
+
+
+def _origin_of(file: RecipeFile, inputs: Inputs, names: Sequence[str]) -> str:
+    """Where files are from, for a message: the source, which may be the user's function, and the
+    row of a single file of that.
+    """
+    source = file.recipe.source
+    if file.sealed is None or source is None:
+        return str(inputs.origin)
+    if len(names) == 1 and inputs.table is not None:
+        table, path = inputs.table
+        if names[0] in table.paths:
+            row = table.paths.index(names[0])
+            return table.place(path, table.lines[row])
+    return str(getattr(source, source.kind))
 
 
 def _hint_on_content(file: RecipeFile, content: Content, names: Sequence[str]) -> str:

@@ -146,9 +146,7 @@ def _hint_on_empty(file: RecipeFile, split: str) -> str:
             "add files to the classes, or take `stratified` out: no class has a file for each split"
         )
     if rules.fractions_of(file):
-        return (
-            f"give {split} a larger fraction, or take `splits` out: all files are in one split then"
-        )
+        return f"give {split} a larger fraction, or take `splits` out"
     if file.recipe.splits is not None:
         return f"correct what `splits` says of {split}, or take that split out"
     if file.recipe.boxes is not None and file.recipe.boxes.format and file.recipe.boxes.splits:
@@ -172,7 +170,8 @@ def _placed(
         manifest_rows = _rows_in_manifest(file, inputs, listing, path)
         return Division(name, manifest_rows, is_ordered=True)
     if place_key == "folder":
-        return _in_folders(name, listing, texts, is_ordered=inputs.is_ordered)
+        folders = _folders_once(file, key, texts)
+        return _in_folders(name, listing, folders, is_ordered=inputs.is_ordered)
     accept = _accepting(file, key, texts)
     rows = array("I")
     for row, file_name in enumerate(listing.names):
@@ -197,14 +196,24 @@ def _rows_in_manifest(
     return rows
 
 
+def _folders_once(file: RecipeFile, key: Key, texts: Sequence[str]) -> list[str]:
+    """The folders of a split, as names have them; raises UsageError if one is named twice."""
+    folders: list[str] = []
+    for text in texts:
+        folder = text.removeprefix("./").rstrip("/")
+        if folder in folders:
+            raise file.fault(key, f"{folder} is named twice", "expected each folder once")
+        folders.append(folder)
+    return folders
+
+
 def _in_folders(
     name: str, listing: Catalog, folders: Sequence[str], *, is_ordered: bool
 ) -> Division:
     """The files in some folders: of one, or a part for each."""
     parts: list[Division] = []
     for folder in folders:
-        path = folder.removeprefix("./").rstrip("/")
-        lead = f"{path}/"
+        lead = f"{folder}/"
         rows = array("I")
         for row, file_name in enumerate(listing.names):
             if file_name.startswith(lead):
@@ -230,7 +239,7 @@ def _refuse_overlap(
         raise InputError(
             f"{listing.names[row]} is in several folders of split {parts[0].name}: {listed(leads)}",
             "expected every file in one of them",
-            "take a folder that is in another one, or named twice, out of `splits`",
+            "take a folder that is in another one out of `splits`",
         )
 
 

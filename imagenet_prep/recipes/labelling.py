@@ -147,7 +147,9 @@ def _refuse_keys_of_labels(file: RecipeFile, *, is_inception: bool) -> None:
     if is_inception:
         keys.insert(0, "record")
     if keys:
-        expected = "expected class folders, a labels file, or a column of labels"
+        expected = (
+            "expected class folders, a file that `labels` names, or a table with a column of labels"
+        )
         raise file.fault((keys[0],), "there are no labels", expected)
 
 

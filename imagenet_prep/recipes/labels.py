@@ -198,7 +198,10 @@ def _number_labels(
     A row of several has 1 for its label. Raises LabelsFault.
     """
     assert table.labels is not None
-    kind, values = typed(table.labels, table.lines, table.is_text)
+    try:
+        kind, values = typed(table.labels, table.lines, table.is_text)
+    except LabelsFault as fault:
+        raise LabelsFault(fault.line, f"label: {fault.reason}") from fault
     if kind == "float":
         _refuse_floats(file, values, table)
         values = [_as_whole(value) for value in values]

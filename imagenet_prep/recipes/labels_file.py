@@ -10,10 +10,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.recipes.label_cells import as_classes, parts_of_cell, shown_value
-from imagenet_prep.recipes.one_hot_labels import hot_labels, one_hot_columns
+from imagenet_prep.recipes.one_hot_labels import NO_HOT_COLUMN, hot_labels, one_hot_columns
 from imagenet_prep.recipes.table_rows import (
     FILE_ENDING,
     Form,
+    HeaderFault,
     LabelsFault,
     SameNameFault,
     csv_rows,
@@ -150,13 +151,9 @@ def parse_labels(  # noqa: PLR0913 - what a recipe says of a table, by keyword
         )
     except LabelsFault as fault:
         fault.unit = _unit_of(form)
-        if isinstance(fault, _HeaderFault):
+        if isinstance(fault, HeaderFault):
             fault.line = _line_of_header(content, form)
         raise
-
-
-class _HeaderFault(LabelsFault):
-    """A table without a column that it must have."""
 
 
 def _line_of_header(content: bytes, form: Form) -> int:
@@ -196,6 +193,8 @@ def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
         splits = _take_splits(columns, split)
     if one_hot:
         hot_names = hot_names or one_hot_columns(columns)
+        if not hot_names:
+            raise HeaderFault(1, NO_HOT_COLUMN)
         hot_columns = _take_columns(columns, hot_names)
         columns[_HOT] = hot_labels(hot_columns, lines)
         label = _HOT
@@ -224,10 +223,10 @@ def _refuse_two_purposes(path: str, split: str | None, labels: Sequence[str]) ->
     purposes = {path: "the paths"} | dict.fromkeys(labels, "the labels")
     if split in purposes:
         reason = f"the column {split!r} can't hold the splits and {purposes[split]}"
-        raise _HeaderFault(1, f"{reason}: expected a column for each")
+        raise HeaderFault(1, f"{reason}: expected a column for each")
     for name, count in Counter(labels).items():
         if count > 1:
-            raise _HeaderFault(1, f"the recipe names the column {name!r} {count:,} times")
+            raise HeaderFault(1, f"the recipe names the column {name!r} {count:,} times")
 
 
 def _take_columns(columns: dict[str, list[Any]], names: Sequence[str]) -> dict[str, list[Any]]:
@@ -380,9 +379,9 @@ def _column(
         if not name and may_lack_header:
             hint = f"; {_WITHOUT_HEADER}"
         columns = listed(header, 20) or "nothing"
-        raise _HeaderFault(1, f"no column of {content}: expected {expected}, got {columns}{hint}")
+        raise HeaderFault(1, f"no column of {content}: expected {expected}, got {columns}{hint}")
     if may_lack_header and FILE_ENDING.search(column):
-        raise _HeaderFault(
+        raise HeaderFault(
             1,
             f"the column {column} has the name of a file: if the file has no header, "
             "write labels: {file: ..., header: false}",

@@ -141,19 +141,20 @@ def _usable(keys: Mask, names: dict[str, str]) -> dict[str, str]:
         return names
     lossless = {path: name for path, name in names.items() if not path.lower().endswith(LOSSY)}
     if names and not lossless:
-        raise lossy_fault(sorted(names))
+        threshold = (
+            "; or, if they are black and white, write in the recipe's `mask`: "
+            f"threshold: {THRESHOLD} (pixels from {THRESHOLD} on become 255, the others 0)"
+        )
+        raise lossy_fault(sorted(names), threshold)
     return lossless
 
 
-def lossy_fault(paths: Sequence[str], hint: str = "") -> InputError:
-    """The error for masks in JPEG."""
-    by_recipe = (
-        f"write in the recipe's `mask`: threshold: {THRESHOLD} (pixels from {THRESHOLD} on "
-        "become 255, the others 0)"
-    )
+def lossy_fault(paths: Sequence[str], other_way: str = "") -> InputError:
+    """The error for masks in JPEG; ``other_way`` ends the hint."""
+    hint = "get the masks as they were before JPEG: a PNG made of a JPEG has the wrong values, too"
     masks = number_of(len(paths), "mask is a JPEG by its name", "masks are JPEGs by their names")
     problem = f"{masks}, and JPEG doesn't keep the values of pixels: {listed(paths)}"
-    return InputError(problem, f"expected {', '.join(mask_pixels.LOSSLESS)}", hint or by_recipe)
+    return InputError(problem, f"expected {', '.join(mask_pixels.LOSSLESS)}", hint + other_way)
 
 
 def _refuse_lossy(keys: Mask, mask_names: Mapping[str, str], bare_images: Sequence[str]) -> None:
@@ -167,7 +168,7 @@ def _refuse_lossy(keys: Mask, mask_names: Mapping[str, str], bare_images: Sequen
     masks = [_lookup(masks_by_key, reduced(path, keys.image_suffix)) for path in bare_images]
     found = sorted(str(mask) for mask in masks if mask not in (None, _AMBIGUOUS))
     if found:
-        raise lossy_fault(found, "make such masks as PNG: the others are no JPEGs")
+        raise lossy_fault(found)
 
 
 def _paths_by_key(candidates: Mapping[str, str], suffix: str | None) -> dict[str, Path]:

@@ -36,8 +36,16 @@ def refuse_namesakes(
 
 
 def path_alone(path_and_place: str) -> str:
-    """The path without its place, which follows in brackets."""
-    return path_and_place.partition(" (")[0]
+    """The path without its place, which follows in brackets; both can have brackets themselves."""
+    depth = 0
+    for position in range(len(path_and_place) - 1, -1, -1):
+        if path_and_place[position] == ")":
+            depth += 1
+        elif path_and_place[position] == "(":
+            depth -= 1
+        if not depth:
+            return path_and_place[:position].removesuffix(" ")
+    return path_and_place
 
 
 def _group_by_end(names: Sequence[str], depth: int) -> dict[str, list[str]]:

@@ -10,6 +10,9 @@ from typing import Any
 from imagenet_prep.recipes.table_rows import LabelsFault
 
 _ON = frozenset(("1", "1.0", "true", "yes"))
+NO_HOT_COLUMN = "one_hot: true finds no column of 0 and 1 (both, and nothing else)"
+"""The reason that a table has no one-hot columns."""
+
 _OFF = frozenset(("0", "0.0", "-1", "-1.0", "false", "no"))
 
 

@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -163,14 +163,33 @@ def _refuse_unwritable(values: dict[str, Any], place: str) -> None:
         json.dumps(values, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{place}: a text holds half of a surrogate pair",
-            "expected text that UTF-8 can store",
+            f"{place}: {_unwritable_text(values)}, which UTF-8 can't store",
+            "expected valid Unicode: names of files that are not UTF-8 become such texts",
             _CORRECT,
         ) from error
     except ValueError as error:  # Python writes no number of thousands of digits
         raise InputError(
             f"{place}: a number has too many digits", "expected at most 64 bits", _CORRECT
         ) from error
+
+
+def _unwritable_text(values: Mapping[str, Any]) -> str:
+    """The first key or value that UTF-8 can't store, for a message."""
+    for key, value in values.items():
+        if not _is_writable(key):
+            return f"a key is {ascii(key)[:60]}"
+        if not _is_writable(value):
+            return f"{key} is {ascii(value)[:60]}"
+    return "a text is one"
+
+
+def _is_writable(value: Any) -> bool:
+    """Whether UTF-8 can store a value as JSON."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _public_functions(module: ModuleType) -> list[str]:

@@ -178,7 +178,8 @@ def _base_of(images: Sequence[RowImage], paths: Sequence[str], root: Path) -> Pa
     hint = (
         "if another machine put folders before the paths, run init with --strip PREFIX, "
         "or write `strip: PREFIX` "
-        "in the recipe; or run convert with --raw"
+        "in the recipe; or put the recipe into a folder that holds the table and the images, "
+        "and write the table's path from there"
     )
     raise fault(
         image.where, f"{path} is outside of the data", f"expected a path below {root}", hint

@@ -96,8 +96,9 @@ def _check_record(file: RecipeFile) -> None:
     if not isinstance(recipe.record, str):
         return
     if recipe.record != "inception":
-        problem = f"{recipe.record!r} can't be"
-        raise file.fault(("record",), problem, "expected inception, or a mapping")
+        problem = f"no kind of record is called {recipe.record!r}"
+        expected = "expected inception, or a mapping of features to columns"
+        raise file.fault(("record",), problem, expected)
     reason = "min_val makes numbers of them" if recipe.min_val is not None else ""
     if recipe.content in ("pixels", "array"):
         reason = f"content is {recipe.content}"
@@ -293,8 +294,8 @@ def _check_fractions(file: RecipeFile, *, split_count: int) -> None:
         raise file.fault(("splits",), "fractions and places at once", expected)
     for name, fraction in fractions.items():
         if not 0 < fraction <= 1:
-            problem = f"{fraction:.9g} can't be"
-            raise file.fault(("splits", name), problem, "expected a fraction above 0, at most 1")
+            problem = f"{fraction:.9g} is no fraction"
+            raise file.fault(("splits", name), problem, "expected a number above 0, at most 1")
     total = sum(fractions.values())
     if not math.isclose(total, 1, abs_tol=1e-6):
         raise file.fault(("splits",), f"the fractions sum to {total:.9g}", "expected 1")
@@ -325,7 +326,7 @@ def places_of(file: RecipeFile) -> dict[str, tuple[str, list[str]]]:
         key: Key = ("splits", name)
         if not isinstance(value, dict):
             expected = "expected a fraction, or {folder | files | manifest | value: ...}"
-            raise file.fault(key, f"{value_in_words(value)} can't be", expected)
+            raise file.fault(key, f"{value_in_words(value)} describes no split", expected)
         place = file.convert(value, PlaceKeys, key)
         place_key = only_key(file, key, place, PlaceKeys.__struct_fields__)
         if place_key == "value" and not has_split_column and not has_rows(file):

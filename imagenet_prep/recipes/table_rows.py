@@ -43,6 +43,10 @@ class LabelsFault(ValueError):  # noqa: N818 - the data is at fault, no error of
         self.reason = reason
 
 
+class HeaderFault(LabelsFault):
+    """A table without a column that it must have."""
+
+
 class SameNameFault(LabelsFault):
     """A table whose first line has a value twice: two columns of one name, or no header at all."""
 

@@ -71,9 +71,18 @@ def _narrowest(line_of: Mapping[tuple[type, Any], int], is_text: bool) -> Kind:
     if "bytes" in kinds and len(kinds) > 1 and not is_text:
         line_of_text = {value: line for (_, value), line in line_of.items() if type(value) is str}
         text = min(line_of_text, key=lambda value: line_of_text[value])
-        reason = f"{_shown(text)} is a text, and other values are numbers"
+        others = _others_in_words(line_of)
+        reason = f"{_shown(text)} is a text, and other values are {others}"
         raise LabelsFault(line_of_text[text], reason)
     return next((kind for kind in _KINDS if kind in kinds), "bytes")
+
+
+def _others_in_words(values: Iterable[tuple[type, Any]]) -> str:
+    """The types of the values that are no texts, for messages."""
+    types = {value_type for value_type, _ in values if value_type is not str}
+    if types == {bool}:
+        return "true or false"
+    return "numbers, true or false" if bool in types else "numbers"
 
 
 _KINDS: tuple[Kind, ...] = ("bytes", "float", "int64")

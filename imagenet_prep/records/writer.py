@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from types import TracebackType
 from typing import Any, cast, get_args
@@ -29,6 +30,11 @@ HELD = 8 << 20
 """Bytes held back for writing, over all files: larger pieces are no faster."""
 
 _LOCK = "lock"
+
+
+def _is_count(value: object) -> bool:
+    """Whether a value is a whole number from 1, Python's or NumPy's."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
 
 
 def _check_target(target: Path) -> None:
@@ -127,8 +133,8 @@ class ShardWriter:
         if (shards is None) == (shard_size is None):
             given = "neither is given" if shards is None else "both are given"
             raise UsageError(f"shards and shard_size: {given}", "expected one of the two")
-        if shards is not None and shards < 1:
-            raise UsageError(f"shards {shards}", "expected at least 1")
+        if shards is not None and not _is_count(shards):
+            raise UsageError(f"shards {shards!r}", "expected a whole number, at least 1")
         refuse_url(prefix)
         self._prefix = Path(prefix)
         if not self._prefix.name:

@@ -399,7 +399,7 @@ def _lossy(masks: _Masks) -> list[InputError]:
     """The fault of masks in JPEG."""
     if not masks.is_lossy:
         return []
-    return [lossy_fault(sorted(masks.pairs), "convert them to PNG")]
+    return [lossy_fault(sorted(masks.pairs))]
 
 
 def _question(inspection: Inspection, masks: _Masks, others: Sequence[_Masks]) -> list[InputError]:

@@ -181,7 +181,7 @@ def _corners(
     if annotation.bbox is not None:
         return corners_of_size(*annotation.bbox)
     if outline is None and has_outlines and not isinstance(annotation, OutlinedAnnotation):
-        raise PolygonError(place, "the object has no bbox, and outlines are not read")
+        raise PolygonError(place, "the object has no bbox", "if it has an outline, ")
     is_segment = isinstance(outline, Runs) and outline.segment is not None
     if is_segment:
         raise fault(place, "the segment has no bbox", "expected x, y, width, height")

@@ -89,7 +89,9 @@ def _regions_of_annotations(annotations: Sequence[_Json], place: str) -> Iterato
     valid = [annotation for annotation in annotations if not annotation.get("was_cancelled")]
     if len(valid) > 1:
         problem = f"{len(valid)} annotations of the task are not cancelled"
-        raise fault(place, problem, "expected one: cancel the others")
+        raise fault(
+            place, problem, "expected one: delete the others in Label Studio, and export again"
+        )
     for annotation in valid:
         results = [result for result in annotation["result"] if "original_width" in result]
         if any(result.get("image_rotation") for result in results):

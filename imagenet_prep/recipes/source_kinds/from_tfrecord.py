@@ -38,7 +38,11 @@ _WORDS = "image/class/text"
 
 
 class _ContentError(ExampleError):
-    """A sound record that is no Example with an image."""
+    """A sound record that is no Example."""
+
+
+class _NoImageError(ExampleError):
+    """An Example without an image file."""
 
 
 def _read_samples(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
@@ -93,12 +97,17 @@ def _unreadable(path: Path, start: bytes, number: int, error: Exception) -> Inpu
             Hint("decompress it, then run the same command again: ", decompress),
         )
     place = path if isinstance(error, FramingError) else f"{path}, record {number:,},"
-    hint = "get a sound copy of the file, or take it out of the recipe"
+    hint = "get a sound copy of the file, or leave it out"
     if isinstance(error, _ContentError):
-        hint = "take the file out of the recipe"
+        hint = "leave the file out"
+    if isinstance(error, _NoImageError):
+        hint = (
+            "if its pixels are raw, encode them as PNG or JPEG first, or write a function for "
+            "source: {python: MODULE:FUNCTION}; or leave the file out"
+        )
     return InputError(
         f"{place} can't be read: {error}",
-        "expected TFRecords of Examples with an image each",
+        "expected TFRecords of Examples with one image file each",
         hint,
     )
 
@@ -128,7 +137,7 @@ def _find_image(features: Mapping[str, Feature]) -> str:
             candidates.append(name)
     if not candidates:
         names = listed(sorted(features), 6) or "it has none"
-        raise _ContentError(f"no feature of it holds one image: {names}")
+        raise _NoImageError(f"no feature holds one image file (JPEG, PNG, ...): {names}")
     if "image/encoded" in candidates:
         return "image/encoded"
     return min(candidates, key=lambda name: ("image" not in name, name))
