@@ -103,6 +103,13 @@ def absence_of(path: AnyPath) -> str:
     return f"{path} is a broken link" if is_link else f"{path} does not exist"
 
 
+def lack_of(content: str, folder: AnyPath) -> str:
+    """The problem of a folder without some content, or of a path that is no folder."""
+    if folder.exists() and not folder.is_dir():
+        return absence_of(folder)
+    return f"no {content} in {folder}"
+
+
 IN_WORDS = {
     "file": "a file",
     "folder": "a folder",
