@@ -50,10 +50,7 @@ def _how_to_decompress(archive: object, compression: str, inside: str) -> str:
         return "copy it to a local disk, decompress it there, and put the plain tar in its place"
     path = str(archive)
     if inside:
-        return Hint(
-            f"unpack {path}, and use the tars in it, each after a command such as: ",
-            decompress_command(inside, inside, compression),
-        )
+        return _unpack_and_decompress(path, compression, inside)
     target = path
     for suffix in (".gz", ".bz2", ".xz", ".zst"):
         target = target.removesuffix(suffix)
@@ -65,6 +62,19 @@ def _how_to_decompress(archive: object, compression: str, inside: str) -> str:
         target = unused_path(target.removesuffix(".tar"), ".tar")
         next_step = f"then use {target} in its place"
     return Hint(decompress_command(path, target, compression), f"    ({next_step})")
+
+
+def _unpack_and_decompress(path: str, compression: str, inside: str) -> Hint:
+    """The commands that unpack an archive into a folder, and decompress the tar ``inside`` it."""
+    folder = path.removesuffix(".tar")
+    if folder == path:
+        folder = f"{path}-unpacked"
+    tar = f"{folder}/{inside}"
+    commands = command_line(["mkdir", "-p", "--", folder])
+    commands = commands.then(command_line(["tar", "-xf", path, "-C", folder]))
+    commands = commands.then(decompress_command(tar, tar, compression))
+    next_step = f"do so with every tar in {folder}, move {path} away, and use {folder} in its place"
+    return Hint(commands, f"    ({next_step})")
 
 
 def compression_of(start: bytes) -> str:
