@@ -209,9 +209,7 @@ def test_a_saved_table_with_another_file_is_refused(
 
 
 @pytest.mark.once
-def test_all_that_is_read_is_checked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_that_is_read_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bit in every third byte of a saved table: all rows are refused;
     some rows are refused, or are as they were.
     """

@@ -356,7 +356,12 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
         {},
         "has 1 value of image/object/class/label.*expected 2, one per object",
     ),
-    "not a number": ({"xmin": [float("nan")], LABEL: [1]}, {}, "the box nan"),
+    "not a number": (
+        {"xmin": [float("nan")], LABEL: [1]},
+        {},
+        "the box nan.*from its images, with a recipe$",
+    ),
+    "numbers for masks": ({LABEL: [1], MASK: [1]}, {}, "mask holds numbers.expected PNG files"),
     "texts for corners": ({"xmin": ["a"], LABEL: [1]}, {}, "image/object/bbox/xmin holds bytes"),
     "fractions for classes": ({LABEL: [1.5]}, {}, "an object of class 1.5.*expected 1 or more"),
     "texts for numbers": ({LABEL: ["a"]}, {}, "image/object/class/label holds texts"),

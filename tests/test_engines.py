@@ -25,7 +25,7 @@ from imagenet_prep import errors
 from imagenet_prep.engines import make_engine
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.engines.threads import ThreadEngine
-from imagenet_prep.engines.worker_faults import TRIES, no_worker
+from imagenet_prep.engines.worker_faults import TRIES, fault, no_worker
 from imagenet_prep.errors import DataProblemsError, InputError, PrepError, UsageError, WorkerError
 from imagenet_prep.model import Done, Engine, Failed
 
@@ -333,7 +333,7 @@ def test_a_limit_of_processes_is_an_error_in_three_lines() -> None:
         "no worker can be started",
         "the system says: Resource temporarily unavailable",
         (
-            "raise the limit of processes (ulimit -u), or try fewer --workers, "
+            "raise the limit of processes (ulimit -u, or the container's), or try fewer --workers, "
             "and run the same command again"
         ),
     ]
@@ -344,6 +344,13 @@ def test_a_limit_of_open_files_is_no_limit_of_processes() -> None:
     error = no_worker(OSError(errno.EMFILE, "Too many open files"))
     assert "ulimit -n" in error.hint
     assert error.detail == "the system says: Too many open files"
+
+
+def test_a_library_that_a_worker_cant_import_is_no_bug() -> None:
+    """The error names it, without a traceback."""
+    error = fault(ImportError("libgomp.so.1: cannot open shared object file"))
+    assert isinstance(error, UsageError)
+    assert error.detail == "libgomp.so.1: cannot open shared object file"
 
 
 # an end before the end ----------------------------------------------------------------------------

@@ -88,7 +88,11 @@ BAD = [
         GOOD["commented.zip"][:-1],
         "it was truncated, its end is damaged, or other bytes follow",
     ),
-    ("a.zip", _changed(ZIP, (len(ZIP) - 12, len(ZIP) - 10)), "archive: by its end record, this is one part of a zip"),
+    (
+        "a.zip",
+        _changed(ZIP, (len(ZIP) - 12, len(ZIP) - 10)),
+        "archive: by its end record, this is one part of a zip",
+    ),
     ("a.zip", _zip(b"")[-22:], "a zip archive"),
     ("a.parquet", ZIP, "a parquet file"),
     ("a.parquet", PARQUET[:-1], "cut, damaged or followed by other bytes"),

@@ -637,3 +637,14 @@ def test_bytes_after_the_last_record_are_no_damaged_record(tmp_path: Path, stray
     with pytest.raises(InputError, match="record 1 at byte 30 can't be read") as caught:
         list(records.read(path))
     assert caught.value.detail.endswith(", or other bytes follow the last record")
+
+
+def test_a_damaged_stream_is_not_located(tmp_path: Path) -> None:
+    """A damaged gzip file may give no record at all: its first record need not be the damaged one."""
+    path = tmp_path / "file"
+    records.write(path, [{"a": number} for number in range(9)], compression="gzip")
+    content = bytearray(path.read_bytes())
+    content[-6] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="file is damaged, or is not a TFRecord file"):
+        list(records.read(path))

@@ -23,11 +23,11 @@ from imagenet_prep.errors import BusyError, InputError, SpaceError, WriteError
 from imagenet_prep.escaping import rerun
 from imagenet_prep.hints import parts_of
 from imagenet_prep.storage.durable import make_folder
-from imagenet_prep.storage.files import absence_of, atomic_file, save_bytes
+from imagenet_prep.storage.files import absence_of, atomic_file, lack_of, save_bytes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.local import LocalStore
 from imagenet_prep.storage.lock import hold
-from imagenet_prep.storage.refusals import GoneError
+from imagenet_prep.storage.refusals import GoneError, as_error
 from imagenet_prep.storage.space import Need, refuse_lack, rooms_for
 
 HOLDER = """
@@ -418,6 +418,21 @@ def test_an_absent_folder_is_called_what_it_is(tmp_path: Path, name: str, words:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     assert absence_of(tmp_path / name) == f"{tmp_path / name} {words}"
+
+
+def test_what_is_no_folder_does_not_lack_a_file(tmp_path: Path) -> None:
+    """A folder lacks archives, or one that is not there; a file does not."""
+    (tmp_path / "file").touch()
+    assert lack_of("archives", tmp_path) == f"no archives in {tmp_path}"
+    assert lack_of("archives", tmp_path / "new") == f"no archives in {tmp_path / 'new'}"
+    assert lack_of("archives", tmp_path / "file") == f"{tmp_path / 'file'} is a file"
+
+
+def test_a_refusal_of_what_can_be_written_is_not_called_one_to_write(tmp_path: Path) -> None:
+    """The system may forbid more than the permissions say."""
+    (tmp_path / "file").touch()
+    denied = PermissionError(errno.EPERM, "Operation not permitted", str(tmp_path / "file"))
+    assert as_error(denied).what == f"{tmp_path / 'file'} can't be used"
 
 
 @pytest.mark.parametrize("below", ["", "a", "a/b"])

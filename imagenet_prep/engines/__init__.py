@@ -26,6 +26,8 @@ def make_engine(
         UsageError: the engine does not exist, there is less than one worker, or the engine doesn't
             use an address.
     """
+    if name not in ENGINES:
+        raise UsageError(f"no engine {name!r}", f"expected one of {', '.join(ENGINES)}")
     if workers is not None and workers < 1:
         raise UsageError(f"{workers} workers", "expected at least 1")
     if ray_address is not None and name != "ray":
@@ -39,8 +41,6 @@ def make_engine(
         return ProcessEngine(workers or available_cpus())
     if name == "threads":
         return ThreadEngine(workers or available_cpus())
-    if name == "ray":
-        from imagenet_prep.engines.ray_cluster import RayEngine
+    from imagenet_prep.engines.ray_cluster import RayEngine
 
-        return RayEngine(workers, ray_address or os.environ.get("RAY_ADDRESS"))
-    raise UsageError(f"no engine {name!r}", f"expected one of {', '.join(ENGINES)}")
+    return RayEngine(workers, ray_address or os.environ.get("RAY_ADDRESS"))

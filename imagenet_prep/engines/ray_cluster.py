@@ -132,7 +132,7 @@ def _refuse_address(address: str | None) -> None:
     host, _, port = address.rpartition(":")
     if not host or "://" in address or not port.isdecimal():
         raise UsageError(
-            f"{address} is not an address of a Ray cluster", "expected HOST:PORT, or auto"
+            f"{address!r} is not an address of a Ray cluster", "expected HOST:PORT, or auto"
         )
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER).close()

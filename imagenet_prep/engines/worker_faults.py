@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from imagenet_prep.errors import DataProblemsError, PrepError, WorkerError
+from imagenet_prep.errors import DataProblemsError, PrepError, UsageError, WorkerError
 from imagenet_prep.escaping import traced
 from imagenet_prep.storage.refusals import AGAIN, LIMITS, as_error
 
@@ -13,14 +13,17 @@ FEWER_WORKERS = "fewer --workers"
 
 
 def fault(error: Exception) -> PrepError:
-    """An exception as a PrepError: unchanged, as a system error, as a lack of memory, or as a bug
-    with its traceback.
+    """An exception as a PrepError: unchanged, as a system error, as a lack of memory or of a
+    library, or as a bug with its traceback.
     """
     if isinstance(error, PrepError):
         return error
     if isinstance(error, MemoryError):
         hint = f"try {FEWER_WORKERS}, or free some memory, {AGAIN}"
         return PrepError("a worker ran out of memory", str(error), hint)
+    if isinstance(error, ImportError):
+        hint = "install that library again, or imagenet-prep with its extra"
+        return UsageError("a worker can't import a library", str(error), hint)
     refused = as_error(error) if isinstance(error, OSError) else None
     if refused is not None:
         return refused
@@ -30,7 +33,8 @@ def fault(error: Exception) -> PrepError:
 def no_worker(error: Exception) -> PrepError:
     """The error for a system that can't start another process or thread."""
     reason = str(error)
-    hint = f"raise the limit of processes (ulimit -u), or try {FEWER_WORKERS}, {AGAIN}"
+    raise_limit = "raise the limit of processes (ulimit -u, or the container's)"
+    hint = f"{raise_limit}, or try {FEWER_WORKERS}, {AGAIN}"
     if isinstance(error, OSError):
         reason = error.strerror or reason
         hint = LIMITS.get(error.errno or 0, hint)

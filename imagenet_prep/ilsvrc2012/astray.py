@@ -34,7 +34,6 @@ from imagenet_prep.ilsvrc2012.repacked import (
     unpack_command,
     unzip_command,
 )
-from imagenet_prep.recipes.folder_words import split_name
 from imagenet_prep.sources.compressed_tars import compression_of, decompress_command
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.durable import move_away
@@ -45,6 +44,7 @@ from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.text import listed
 
 _IMAGES = (".jpeg", ".jpg", ".png", ".tif", ".tiff")
+_SPLIT_FOLDERS = ("train", "training", "val", "valid", "validation")
 _LOOKED_AT = 50  # names of a folder to look at
 
 _UNFINISHED = (".part", ".partial", ".crdownload", ".download", ".aria2", ".tmp")
@@ -395,6 +395,6 @@ def _holds_images(path: AnyPath) -> bool:
     with suppress(OSError), scan(path) as entries:
         names = [entry.name for entry in itertools.islice(entries, _LOOKED_AT)]
         has_images = any(name.lower().endswith(_IMAGES) for name in names)
-        inner = names if split_name(path.name) else ()
+        inner = names if path.name.lower() in _SPLIT_FOLDERS else ()
         return has_images or any(_holds_images(path / name) for name in inner)
     return False

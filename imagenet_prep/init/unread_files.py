@@ -204,7 +204,7 @@ def _fault(inspection: Inspection, reason: str, names: Sequence[str], tool: str 
         pronoun = "it" if len(names) == 1 else "them"
         hint = f"move {pronoun} away"
         if can_be_unpacked:
-            hint = f"unpack {pronoun}, or {hint}"
+            hint = f"unpack {pronoun}, or move {pronoun} away"
     elif all(has_ending(name, _MATLAB) for name in names):
         hint = (
             "write the labels to a table, or read them in Python: source: {python: ...}, "

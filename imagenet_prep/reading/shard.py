@@ -494,7 +494,8 @@ class Shard(Struct, frozen=True):
         except FramingError as error:
             if error.offset == 0:
                 self.refuse_other_kind()
-                what = f"{self.path} is damaged in its first record, or is not a TFRecord file"
+                where = " in its first record" if self.compression == "none" else ""
+                what = f"{self.path} is damaged{where}, or is not a TFRecord file"
                 raise DamagedRecordError.of(
                     "checksum", 0, "", what, error.reason, remedy(self.path)
                 ) from error

@@ -9,6 +9,7 @@ _HALF_PAIR = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
     r"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
 )
+_LONG_NUMBER = re.compile(r"\d{4301}")
 HALF_PAIR_REASON = "a text holds half of a surrogate pair: UTF-8 can't store it"
 """The reason that a text of JSON can't be written again."""
 
@@ -22,6 +23,8 @@ def json_reason(error: Exception) -> str:
         return f"not JSON: {error.msg}, at character {column}"
     if isinstance(error, RecursionError):
         return "its JSON is nested too deep"
+    if isinstance(error, UnicodeEncodeError):
+        return HALF_PAIR_REASON
     if isinstance(error, UnicodeError):
         return f"not JSON: {error}"
     return "a number has too many digits"  # Python 3.11 and later read at most 4,300
@@ -30,4 +33,14 @@ def json_reason(error: Exception) -> str:
 def line_of_half_pair(text: str) -> int:
     """The line of the first half of a surrogate pair in a JSON text, from 1."""
     match = _HALF_PAIR.search(text)
+    return text.count("\n", 0, match.start()) + 1 if match else 1
+
+
+def json_line(error: Exception, text: str) -> int:
+    """The line of a fault of a JSON text, from 1; 1 where it is not known."""
+    if isinstance(error, json.JSONDecodeError):
+        return error.lineno
+    if isinstance(error, UnicodeEncodeError):
+        return line_of_half_pair(text)
+    match = _LONG_NUMBER.search(text)
     return text.count("\n", 0, match.start()) + 1 if match else 1

@@ -57,15 +57,15 @@ def match_files(
     strip = file.recipe.strip
     file_of_line = np.array(match_table(table, listing.names, inputs.base, path, strip))
     matched_lines = np.flatnonzero(file_of_line >= 0)
-    may_match_none = keys.unlabelled == "keep" and keys.missing == "ignore"
-    if not len(matched_lines) and not may_match_none:
-        raise _none_matched(table, listing, places, strip)
     rows = np.full(len(listing), -1, np.int64)
     rows[file_of_line[matched_lines]] = matched_lines
     if "error" in (keys.missing, keys.unlabelled or "error"):
         unmatched_lines = np.flatnonzero(file_of_line < 0).tolist()
         unmatched_paths = _paths_with_places(table, unmatched_lines)
         refuse_namesakes(places, unmatched_paths, listing.names, strip or "")
+    may_match_none = keys.unlabelled == "keep" and keys.missing == "ignore"
+    if not len(matched_lines) and not may_match_none:
+        raise _none_matched(table, listing, places, strip)
     if keys.unlabelled != "keep":
         unmatched_files = np.flatnonzero(rows < 0).tolist()
         unlabelled = [listing.names[row] for row in unmatched_files]

@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from imagenet_prep.recipes.json_faults import HALF_PAIR_REASON, json_reason, line_of_half_pair
+from imagenet_prep.recipes.json_faults import json_line, json_reason
 from imagenet_prep.text import number_of
 
 Form = Literal["lines", "words", "csv", "tsv", "spaces", "jsonl", "json"]
@@ -28,10 +28,6 @@ list of objects.
 
 COMMENT = re.compile(r"#(\s|$)")
 FILE_ENDING = re.compile(r".\.(jpe?g|png|tiff?|npy|npz)", re.IGNORECASE)
-
-
-_LONG_NUMBER = re.compile(r"\d{4301}")
-"""More digits than Python reads as a number."""
 
 
 class LabelsFault(ValueError):  # noqa: N818 - the data is at fault, no error of the program
@@ -333,12 +329,8 @@ def _parse_document(content: bytes) -> Any:
         document = json.loads(text)
         written = json.dumps(document, ensure_ascii=False)
         written.encode()  # half of a surrogate pair can't be written
-    except UnicodeEncodeError:
-        raise LabelsFault(line_of_half_pair(text), HALF_PAIR_REASON) from None
     except (ValueError, RecursionError) as error:
-        long_number = _LONG_NUMBER.search(text)
-        line = text.count("\n", 0, long_number.start()) + 1 if long_number else 1
-        raise LabelsFault(getattr(error, "lineno", line), json_reason(error)) from None
+        raise LabelsFault(json_line(error, text), json_reason(error)) from None
     return document
 
 
@@ -391,8 +383,6 @@ def _parse_object(line: str, number: int) -> dict[str, Any]:
         if "\\u" in line:
             written = json.dumps(row, ensure_ascii=False)
             written.encode()
-    except UnicodeEncodeError:
-        raise LabelsFault(number, HALF_PAIR_REASON) from None
     except (ValueError, RecursionError) as error:
         raise LabelsFault(number, json_reason(error)) from None
     if not isinstance(row, dict):

@@ -27,7 +27,14 @@ from imagenet_prep.ilsvrc2012.box_search import BOX_ARCHIVES, BOX_FOLDERS, find_
 from imagenet_prep.ilsvrc2012.boxes import encode_boxes
 from imagenet_prep.model import Box, Done, Engine, Failed, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.sources.tar_members import REMEDY, WHOLE_COPY
-from imagenet_prep.storage.files import absence_of, kind_of, load_json, save_bytes, save_json
+from imagenet_prep.storage.files import (
+    absence_of,
+    kind_of,
+    lack_of,
+    load_json,
+    save_bytes,
+    save_json,
+)
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_path, refuse_url
 from imagenet_prep.storage.lock import hold
@@ -162,7 +169,7 @@ def _find_source(split: str, layout: Layout, boxes: Path | None) -> BoxFiles:
         if split == facts.TRAIN:
             expected += ", or your own with --boxes"
         raise InputError(
-            f"no annotations of {split} images in {layout.raw_dir}",
+            lack_of(f"annotations of {split} images", layout.raw_dir),
             expected,
             command("download", layout.data_dir, (("only", archive.key),)),
         )

@@ -34,6 +34,7 @@ from imagenet_prep.sources.row_bytes import refuse_changed, write_rows
 from imagenet_prep.sources.slices import FileSlices
 from imagenet_prep.sources.tar_members import duplicate
 from imagenet_prep.storage.durable import fsync_dir, sync_file_system
+from imagenet_prep.storage.files import lack_of
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.lock import hold
@@ -157,7 +158,7 @@ def _find_sources(layout: Layout, progress: Progress) -> dict[str, ImageSource]:
     if not sources:
         names = ", ".join(facts.ARCHIVES[split].filename for split in facts.SPLITS)
         raise InputError(
-            f"no archives in {layout.raw_dir}",
+            lack_of("archives", layout.raw_dir),
             f"expected {names}, or another copy as one file",
             hint_to_own_raw_data(layout) or command("download", layout.data_dir),
         )

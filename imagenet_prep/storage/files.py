@@ -61,7 +61,7 @@ def plain_lines(path: AnyPath, max_bytes: int = 1 << 26) -> Iterator[bytes]:
                 if len(line) > max_bytes:
                     raise InputError(
                         f"{path} holds a line of more than {max_bytes:,} bytes",
-                        "expected shorter lines, as imagenet-prep writes them",
+                        "expected shorter lines, such as those of a file that this program wrote",
                         f"move the file away, {AGAIN}",
                     )
                 yield line
@@ -101,6 +101,13 @@ def absence_of(path: AnyPath) -> str:
     local = local_or_none(path)
     is_link = local is not None and local.is_symlink()
     return f"{path} is a broken link" if is_link else f"{path} does not exist"
+
+
+def lack_of(content: str, folder: AnyPath) -> str:
+    """The problem of a folder without some content, or of a path that is no folder."""
+    if folder.exists() and not folder.is_dir():
+        return absence_of(folder)
+    return f"no {content} in {folder}"
 
 
 IN_WORDS = {

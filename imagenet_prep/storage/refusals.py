@@ -233,4 +233,7 @@ def _no_right(path: Path, error: PermissionError) -> PrepError:
             return unreadable(folder, error)
     if path.exists() and not os.access(path, os.R_OK):
         return unreadable(path, error)
-    return WriteError(f"cannot write {path}", _reason(error), _mend(error))
+    what = f"cannot write {path}"
+    if path.exists() and os.access(path, os.W_OK):  # another rule forbids something
+        what = f"{path} can't be used"
+    return WriteError(what, _reason(error), _mend(error))

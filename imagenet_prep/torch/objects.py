@@ -74,8 +74,8 @@ class RecordObjects:
             corners = ", ".join(f"{corner:g}" for corner in boxes[number])
             expected = "expected xmin, ymin, xmax, ymax relative to the image, from 0 to 1"
             hint = _OUTSIDE
-            if np.abs(boxes[number]).max() > _FAR_OUTSIDE:
-                hint = _REMAKE  # in pixels: clipped, it would be the whole image
+            if not np.abs(boxes[number]).max() <= _FAR_OUTSIDE:
+                hint = _REMAKE  # NaN, or in pixels: clipped, it would be the whole image
             if is_inside[number].all():
                 expected = "expected xmin, ymin, xmax, ymax, the upper left corner first"
                 hint = _SWAPPED
@@ -121,6 +121,10 @@ class RecordObjects:
                 its image.
         """
         files = self.values(MASKS)
+        if not all(isinstance(file, bytes) for file in files):
+            raise InputError(
+                f"{self.record.place}: {MASKS} holds numbers", "expected PNG files", _REMAKE
+            )
         kept = np.flatnonzero(is_kept).tolist()
         masks = np.zeros((len(kept), *size), np.uint8)
         for mask, number in zip(masks, kept, strict=True):

@@ -80,6 +80,8 @@ class VisionDataset(RecordDataset[T]):
         is_sequence = isinstance(changed, tuple | list)
         if not is_sequence or len(changed) != 2:
             result = f"one {type(changed).__name__}"
+            if changed is None:
+                result = "nothing"
             if is_sequence:
                 result += f" of {number_of(len(changed), 'value')}"
             raise UsageError(
