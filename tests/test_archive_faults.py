@@ -228,7 +228,7 @@ def test_a_compressed_tar_within_a_tar_is_decompressed_as_advised(
     error = refused(path)
     run_hint(error.hint, tmp_path)
     assert list(listing(tmp_path / "whole" / "in.tar").names) == ["a/1.png"]
-    assert f"move {path} away, and use {tmp_path}/whole in its place" in error.hint
+    assert f"move {path} away, and use the tars in {tmp_path}/whole in its place" in error.hint
 
 
 def test_no_command_is_advised_for_a_compressed_tar_in_a_store() -> None:

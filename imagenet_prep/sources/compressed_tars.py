@@ -46,7 +46,7 @@ def _how_to_decompress(archive: object, compression: str, inside: str) -> str:
     """The commands that decompress a tar, or the one ``inside`` an archive."""
     if not isinstance(archive, Path):
         if inside:
-            return f"unpack {archive} on a local disk, and decompress the tars in it"
+            return f"unpack {archive} on a local disk, decompress the tars in it, and use those"
         return "copy it to a local disk, decompress it there, and put the plain tar in its place"
     path = str(archive)
     if inside:
@@ -73,8 +73,11 @@ def _unpack_and_decompress(path: str, compression: str, inside: str) -> Hint:
     commands = command_line(["mkdir", "-p", "--", folder])
     commands = commands.then(command_line(["tar", "-xf", path, "-C", folder]))
     commands = commands.then(decompress_command(tar, tar, compression))
-    next_step = f"do so with every tar in {folder}, move {path} away, and use {folder} in its place"
-    return Hint(commands, f"    ({next_step})")
+    steps = (
+        f"repeat the last two for every other tar there, move {path} away, "
+        f"and use the tars in {folder} in its place"
+    )
+    return Hint(commands, f"    ({steps})")
 
 
 def compression_of(start: bytes) -> str:
