@@ -15,7 +15,7 @@ from PIL import Image
 
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
-from imagenet_prep.images import rasters
+from imagenet_prep.images import pixels, rasters
 from imagenet_prep.images.arrays import ArrayError, parse_array
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.model import Item
@@ -238,9 +238,9 @@ def _with_a_large_tile(samples: np.ndarray[Any, Any]) -> bytes:
     return data
 
 
-def _of_sample_format(number: int) -> bytes:
-    """A sound TIFF of 16-bit samples in a format: 2 signed integers, 3 floats."""
-    picture = Image.fromarray(np.ones((4, 4), np.uint16))
+def _of_sample_format(number: int, dtype: type[np.generic] = np.uint16) -> bytes:
+    """A sound TIFF of samples in a format: 2 signed integers, 3 floats."""
+    picture = Image.fromarray(np.ones((4, 4), dtype))
     data = in_memory(lambda file: picture.save(file, "TIFF", tiffinfo={60_000: number}))
     return data.replace(struct.pack("<HH", 60_000, 3), struct.pack("<HH", 0x0153, 3))
 
@@ -256,6 +256,7 @@ def test_images_whose_samples_can_t_be_had_are_refused() -> None:
         (png_without_end, "cut short or damaged"),
         (_with_a_large_tile(samples), "its tile claims 65536 x 65536 pixels"),
         (_of_sample_format(2), "its samples are signed integers of 16 bits: expected unsigned"),
+        (_of_sample_format(2, np.uint8), "its samples are signed integers of 8 bits: expected"),
         (_of_sample_format(3), "TIFF header can't be read: it may be .* of an unusual kind"),
         (tiff(samples, "<")[:60], "TIFF"),
         (b"", "empty"),
@@ -264,6 +265,12 @@ def test_images_whose_samples_can_t_be_had_are_refused() -> None:
             rasters.decode_raster(data)
         may_be_sound = data not in (b"", png_without_end)
         assert bool(refused.value.remedy) == may_be_sound, "a sound copy would be refused again"
+
+
+def test_signed_samples_become_no_jpeg() -> None:
+    """Pillow would read -1 as 255."""
+    with pytest.raises(ImageError, match="signed integers of 8 bits"):
+        pixels.decode_other(_of_sample_format(2, np.uint8), "TIFF")
 
 
 # arrays -------------------------------------------------------------------------------------------

@@ -423,9 +423,9 @@ def test_an_absent_folder_is_called_what_it_is(tmp_path: Path, name: str, words:
 def test_what_is_no_folder_does_not_lack_a_file(tmp_path: Path) -> None:
     """A folder lacks archives, or one that is not there; a file does not."""
     (tmp_path / "file").touch()
-    assert lack_of("archives", tmp_path) == f"no archives in {tmp_path}"
-    assert lack_of("archives", tmp_path / "new") == f"no archives in {tmp_path / 'new'}"
-    assert lack_of("archives", tmp_path / "file") == f"{tmp_path / 'file'} is a file"
+    assert lack_of(tmp_path, "no archives") == "no archives"
+    assert lack_of(tmp_path / "new", "no archives") == "no archives"
+    assert lack_of(tmp_path / "file", "no archives") == f"{tmp_path / 'file'} is a file"
 
 
 def test_a_refusal_of_what_can_be_written_is_not_called_one_to_write(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ from imagenet_prep.engines.ray_machines import (
 from imagenet_prep.engines.ray_worker import UNREACHED, Kit
 from imagenet_prep.engines.worker_faults import FEWER_WORKERS, TRIES, died, fault
 from imagenet_prep.errors import (
+    DataProblemsError,
     NetworkError,
     OtherCopyError,
     PrepError,
@@ -287,7 +288,8 @@ def _failure(error: Exception) -> PrepError:
         hint = f"see what ended it (ray status), {AGAIN}"
         if isinstance(error, exceptions.OutOfMemoryError):  # the cluster decides how often it tries
             hint = f"try {FEWER_WORKERS}, {AGAIN}"
-            return died(line_of(error), hint, "each time")
+            problem = "a worker died each time on the same work"
+            return DataProblemsError(problem, line_of(error), hint)
         return died(line_of(error), hint)
     cause = error.cause if isinstance(error, exceptions.RayTaskError) else None
     return fault(cause if isinstance(cause, Exception) else error)

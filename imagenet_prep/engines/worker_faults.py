@@ -41,6 +41,6 @@ def no_worker(error: Exception) -> PrepError:
     return PrepError("no worker can be started", f"the system says: {reason}", hint)
 
 
-def died(cause: str, hint: str, tries: str = f"{TRIES} times") -> PrepError:
+def died(cause: str, hint: str) -> PrepError:
     """The error of a task that lost its worker too often."""
-    return DataProblemsError(f"a worker died {tries} on the same work", cause, hint)
+    return DataProblemsError(f"a worker died {TRIES} times on the same work", cause, hint)

@@ -104,11 +104,6 @@ def _is_wide_tiff(image: Image.Image, length: int) -> bool:
         raise ImageError("its 16-bit samples use 0 for white: expected 0 for black", _SAVE_AS_PNG)
     if image.mode in ("I;16", "I;16B"):
         return False
-    if image.mode == "I":  # 16 bits of Pillow's 32
-        raise ImageError(
-            "its samples are signed integers of 16 bits: expected unsigned ones",
-            "convert them to unsigned integers",
-        )
     if image.tag_v2.get(Tiff.PLANAR_CONFIGURATION, 1) != 1:
         raise ImageError(
             "its 16-bit channels are in separate planes: expected interleaved ones", _SAVE_AS_PNG

@@ -52,6 +52,7 @@ def opened(data: Buffer, *formats: str) -> Iterator[ImageFile]:
                     f"over the limit of {MAX_PIXELS:,}",
                     MAKE_SMALLER,
                 )
+            _refuse_signed(image)
             yield image
     except (ImageError, MemoryError):
         raise
@@ -68,6 +69,26 @@ def opened(data: Buffer, *formats: str) -> Iterator[ImageFile]:
         kind = _noun(data)
         raise ImageError(f"the {kind} does not decode: {_reason(error)}", _remedy(kind)) from None
 
+
+def _refuse_signed(image: ImageFile) -> None:
+    """Raise ImageError for a TIFF of signed integers.
+
+    Pillow reads those of 8 bits as unsigned ones: -1 becomes 255.
+    """
+    from PIL import TiffImagePlugin as Tiff
+
+    if not isinstance(image, Tiff.TiffImageFile):
+        return
+    if _SIGNED in image.tag_v2.get(Tiff.SAMPLEFORMAT, ()):
+        bits = max(image.tag_v2.get(Tiff.BITSPERSAMPLE, (1,)))
+        raise ImageError(
+            f"its samples are signed integers of {bits} bits: expected unsigned ones",
+            "convert them to unsigned integers",
+        )
+
+
+_SIGNED = 2
+"""Signed integers, as TIFF 6.0 numbers the formats of samples."""
 
 _PLAIN = ("JPEG", "PNG")
 """The formats of which Pillow can decode all kinds that pass the checks of their headers."""

@@ -169,7 +169,7 @@ def _find_source(split: str, layout: Layout, boxes: Path | None) -> BoxFiles:
         if split == facts.TRAIN:
             expected += ", or your own with --boxes"
         raise InputError(
-            lack_of(f"annotations of {split} images", layout.raw_dir),
+            lack_of(layout.raw_dir, f"no annotations of {split} images in {layout.raw_dir}"),
             expected,
             command("download", layout.data_dir, (("only", archive.key),)),
         )

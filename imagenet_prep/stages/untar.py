@@ -158,7 +158,7 @@ def _find_sources(layout: Layout, progress: Progress) -> dict[str, ImageSource]:
     if not sources:
         names = ", ".join(facts.ARCHIVES[split].filename for split in facts.SPLITS)
         raise InputError(
-            lack_of("archives", layout.raw_dir),
+            lack_of(layout.raw_dir, f"no archives in {layout.raw_dir}"),
             f"expected {names}, or another copy as one file",
             hint_to_own_raw_data(layout) or command("download", layout.data_dir),
         )

@@ -61,7 +61,7 @@ def plain_lines(path: AnyPath, max_bytes: int = 1 << 26) -> Iterator[bytes]:
                 if len(line) > max_bytes:
                     raise InputError(
                         f"{path} holds a line of more than {max_bytes:,} bytes",
-                        "expected shorter lines, such as those of a file that this program wrote",
+                        "expected shorter lines",
                         f"move the file away, {AGAIN}",
                     )
                 yield line
@@ -103,11 +103,11 @@ def absence_of(path: AnyPath) -> str:
     return f"{path} is a broken link" if is_link else f"{path} does not exist"
 
 
-def lack_of(content: str, folder: AnyPath) -> str:
-    """The problem of a folder without some content, or of a path that is no folder."""
+def lack_of(folder: AnyPath, lack: str) -> str:
+    """The problem of a folder, such as "no archives in FOLDER", or of a path that is no folder."""
     if folder.exists() and not folder.is_dir():
         return absence_of(folder)
-    return f"no {content} in {folder}"
+    return lack
 
 
 IN_WORDS = {
