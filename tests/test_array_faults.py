@@ -84,7 +84,19 @@ FAULTS = {
     "pickled texts": (
         "a.pkl",
         pickle.dumps({"x": np.array(["a"])}, 4),
-        "of NumPy's type U1",
+        "its pickle holds an array of str: expected bool",
+        False,
+    ),
+    "pickled objects": (
+        "a.pkl",
+        pickle.dumps({"x": np.array([None])}, 4),
+        "its pickle holds an array of object: expected bool",
+        False,
+    ),
+    "pickled complex numbers": (
+        "a.pkl",
+        pickle.dumps({"x": np.ones(2, np.complex64)}, 4),
+        "its pickle holds an array of complex64: expected bool",
         False,
     ),
     "a cut pickle": ("a.pkl", pickle.dumps({"x": [1] * 99}, 4)[:40], "is cut, or damaged", True),

@@ -125,7 +125,7 @@ def test_copies_without_boxes(inside: Path, made_tiny: MadeSet, url: str, kind: 
     (convert,) = readme_row("parquet files or class folders")
     ran = command(*words_of(convert), *PART)
     assert boxes_in("new") == 0
-    assert "no boxes for train: this copy has none" in ran.stderr
+    assert "no boxes for train: none were found when the set was planned" in ran.stderr
     (download,) = re.findall(r"imagenet-prep (download DATA_DIR --only boxes)", ran.stderr)
     command(*words_of(download), "--base-url", url, "--no-digest", **ACCOUNT)
     command("annotate", "new", "--raw", "raw")

@@ -116,7 +116,7 @@ DAMAGE: dict[str, tuple[Callable[[], bytes], str]] = {
         "not a MATLAB 5 file",
     ),
     "too large": (lambda: meta() + bytes(1 << 23), "8,388,608 bytes"),
-    "cut": (lambda: meta()[:-100], "ends within an element"),
+    "cut": (lambda: meta()[:-100], "a part of it would reach beyond its end"),
     "without its variable": (lambda: meta_mat(ROWS, name="meta"), "no variable synsets"),
     "without a class": (lambda: meta_mat(ROWS[1:]), "it has 999 classes"),
     "a class twice": (lambda: meta_mat([*ROWS, ROWS[5]]), "occurs twice"),
@@ -132,10 +132,13 @@ DAMAGE: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "no count": (lambda: meta_mat(changed("num_train_images", [])), "whole number from 1"),
     "two counts": (lambda: meta_mat(changed("num_train_images", [5, 6])), "whole number from 1"),
-    "a count of 0": (lambda: meta_mat(changed("num_train_images", [0])), "whole number from 1"),
+    "a count of 0": (
+        lambda: meta_mat(changed("num_train_images", [0])),
+        "an entry of num_train_images is not a whole number from 1 to 2,147,483,647",
+    ),
     "a compressed variable that is cut": (
         lambda: meta_mat(ROWS, compressed=True)[:-9],
-        "ends within an element",
+        "a part of it would reach beyond its end",
     ),
     "a compressed variable with a flipped bit": (
         lambda: flipped(meta_mat(ROWS, compressed=True), 3000, 1),

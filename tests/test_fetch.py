@@ -9,6 +9,7 @@ import pickle
 import random
 import threading
 import time
+from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ from imagenet_prep.fetch.partial import PartialFile, kept_bytes, state_path
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.reply import content_range, inspect
 from imagenet_prep.fetch.session import Session, file_url, redirect_target
+from imagenet_prep.fetch.site_logins import find_login
 from imagenet_prep.fetch.transfer import Manner, fetch
 from imagenet_prep.model import Silent
 
@@ -485,6 +487,34 @@ def test_find_credentials(tmp_path, monkeypatch):
     )
     assert find_credentials("https://other.org/", prompt=lambda: ("", "")) is None
     assert find_credentials("https://other.org/", prompt=None) is None
+
+
+@pytest.mark.parametrize(
+    ("find", "names", "bad"),
+    [
+        (
+            lambda: find_credentials("", prompt=None),
+            ("IMAGENET_USERNAME", "IMAGENET_ACCESS_KEY"),
+            0,
+        ),
+        (
+            lambda: find_credentials("", prompt=None),
+            ("IMAGENET_USERNAME", "IMAGENET_ACCESS_KEY"),
+            1,
+        ),
+        (find_login, ("KAGGLE_USERNAME", "KAGGLE_KEY"), 1),
+    ],
+)
+def test_the_variable_that_is_no_text_is_named(
+    find: Callable[[], object], names: tuple[str, str], bad: int, tmp_path, monkeypatch
+):
+    """The other one is right; the message shows neither value."""
+    monkeypatch.setenv("KAGGLE_CONFIG_DIR", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for number, name in enumerate(names):
+        monkeypatch.setenv(name, f"{CANARY}\udcff" if number == bad else CANARY)
+    with told(UsageError, 2, f"{names[bad]} has bytes that are not text"):
+        find()
 
 
 def test_credentials_are_kept_close():

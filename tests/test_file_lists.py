@@ -13,8 +13,9 @@ from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import CommandLine
 from imagenet_prep.hints import parts_of
-from imagenet_prep.sources import folders
-from imagenet_prep.sources.folders import list_folder, list_matching, look_up, read_file_list
+from imagenet_prep.sources import file_lists
+from imagenet_prep.sources.file_lists import look_up, read_file_list
+from imagenet_prep.sources.folders import list_folder, list_matching
 
 ENGINE = ThreadEngine(1)
 
@@ -78,7 +79,7 @@ def test_further_faults_of_a_list_are_counted(
     assert error.what.endswith("gone.png is not there; 2 more lines name no file that can be read")
     error = listed(tmp_path, b"gone.png\nlost.png\n")
     assert error.what.endswith("gone.png is not there; 1 more line names no file that can be read")
-    monkeypatch.setattr(folders, "_CHUNK", 1)  # the lines of every task
+    monkeypatch.setattr(file_lists, "_CHUNK", 1)  # the lines of every task
     error = listed(tmp_path, b"gone.png\nlost.png\nleft.png\n")
     assert error.what.endswith("; 2 more lines name no file that can be read")
 

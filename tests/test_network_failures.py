@@ -723,6 +723,16 @@ def test_one_attempt_is_no_plural() -> None:
         patience.wait(CutError("busy", 300))
 
 
+def test_attempts_that_brought_bytes_are_not_said_to_have_brought_none() -> None:
+    """A slow attempt is no progress, though bytes arrived in it; so is the last one of others."""
+    for kinds in (("slow", "slow"), ("slow", "cut")):
+        patience = Patience("a.tar", Pace(tries=2), lambda seconds: None)
+        patience.wait(CutError("too slow", kind=kinds[0]), 5)
+        with pytest.raises(PrepError) as caught:
+            patience.wait(CutError("again", kind=kinds[1]), 5)
+        assert caught.value.what == "a.tar: gave up after 2 attempts"
+
+
 # what comes of each -------------------------------------------------------------------------------
 
 

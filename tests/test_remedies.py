@@ -307,7 +307,8 @@ def test_boxes_that_are_there_and_unread_are_a_warning(
     done = command(*words, "--workers", 1)
     file = raw / (facts.ARCHIVES["boxes"].filename if kind == "archive" else ZIP.filename)
     warning = (
-        f"warning: the train records have no boxes, although {file} is there; to add them run "
+        f"warning: the train records have no boxes, although {file} was there when the set was "
+        "planned; to add them run "
     )
     assert done.stderr.index(warning) < done.stderr.index("Finished writing")
     assert done.stdout.count(warning) == command(*words).stdout.count(warning) == 1

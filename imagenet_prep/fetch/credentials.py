@@ -17,6 +17,13 @@ from imagenet_prep.fetch.session import basic
 from imagenet_prep.storage.files import find_plain
 
 _FROM_ENVIRONMENT = f"from {USERNAME_VARIABLE}"
+FROM_KAGGLE_VARIABLES = "from KAGGLE_USERNAME"
+_VARIABLES = {
+    _FROM_ENVIRONMENT: (USERNAME_VARIABLE, ACCESS_KEY_VARIABLE),
+    FROM_KAGGLE_VARIABLES: ("KAGGLE_USERNAME", "KAGGLE_KEY"),
+}
+"""The variables of user name and password, by the origin of credentials."""
+
 _LONGEST_SECRET = 1 << 16
 _WORD = re.compile(r"[\x21-\x7e]+")
 
@@ -45,15 +52,16 @@ class Credentials(_Secret):
         """Raise UsageError if they hold bytes that are no text,
         as variables of the environment may.
         """
-        try:
-            f"{self.username}{self.password}".encode()
-        except UnicodeEncodeError:
+        names = _VARIABLES.get(self.origin)
+        if names is None:
             source = f" ({self.origin})" if self.origin else ""
-            raise UsageError(
-                f"the user name or the password of an account{source} has bytes that are not text",
-                "expected UTF-8",
-                "correct both",
-            ) from None
+            names = f"the user name of an account{source}", f"the password of an account{source}"
+        for name, text in zip(names, (self.username, self.password), strict=True):
+            try:
+                text.encode()
+            except UnicodeEncodeError:
+                what = f"{name} has bytes that are not text"
+                raise UsageError(what, "expected text in UTF-8", "correct it") from None
 
     @property
     def is_from_environment(self) -> bool:

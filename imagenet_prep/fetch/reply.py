@@ -286,7 +286,8 @@ class RemoteFile(Struct, frozen=True):
         return NetworkError(
             f"{name_of(self.url)} on {host_of(self.url)} may have changed while it was read",
             f"expected the same file throughout: {restart.reason}",
-            "run the same command again: complete files are kept",
+            "run the same command again: complete files are kept; if it fails again, name another "
+            "server with --base-url",
         )
 
     @contextlib.contextmanager

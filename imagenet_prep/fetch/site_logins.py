@@ -13,6 +13,7 @@ from msgspec.json import decode
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.fetch.credentials import (
+    FROM_KAGGLE_VARIABLES,
     Credentials,
     Token,
     secret_text,
@@ -42,7 +43,7 @@ def find_login() -> Token | Credentials | None:
     username = unquoted(os.environ.get("KAGGLE_USERNAME", ""))
     key = unquoted(os.environ.get("KAGGLE_KEY", ""))
     if username and key:
-        return Credentials(username, key, "from KAGGLE_USERNAME")
+        return Credentials(username, key, FROM_KAGGLE_VARIABLES)
     for folder in json_folders:
         if credentials := _from_json(folder / "kaggle.json"):
             return credentials

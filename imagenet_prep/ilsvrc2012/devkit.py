@@ -173,7 +173,8 @@ class _Matrix(NamedTuple):
         element = next(self.values, None)
         numbers = element.numbers() if element and self.matrix_class in _NUMERIC else ()
         if len(numbers) != 1 or not 0 < numbers[0] < _MOST_IMAGES or numbers[0] % 1:
-            raise _Fault(f"a number of images is not a whole number from 1 to {_MOST_IMAGES - 1:,}")
+            expected = f"a whole number from 1 to {_MOST_IMAGES - 1:,}"
+            raise _Fault(f"an entry of num_train_images is not {expected}")
         return int(numbers[0])
 
 
@@ -216,13 +217,14 @@ def _field_names(matrix: _Matrix) -> list[str]:
 
 def _matrix(element: _Element) -> _Matrix:
     if element.data_type != _MATRIX:
-        raise _Fault(f"an element of type {element.data_type} in place of a matrix")
+        found = f"a part of it has type {element.data_type}"
+        raise _Fault(f"{found}: expected a MATLAB matrix, type {_MATRIX}")
     if not element.data:  # MATLAB writes an empty matrix so
         return _Matrix(0, b"", 0, iter(()))
     values = element.inner()
     flags, dimensions, name = _next(values), _next(values), _next(values)
     if flags.data_type != _UINT32 or dimensions.data_type != _INT32 or not flags.data:
-        raise _Fault("a matrix without a class or a size")
+        raise _Fault("the header of a MATLAB matrix in it can't be read")
     return _Matrix(
         int(flags.numbers()[0]) & 0xFF,
         bytes(name.data),
@@ -245,16 +247,16 @@ def _elements(data: memoryview, order: str) -> Iterator[_Element]:
     while position < len(data):
         tag = data[position : position + _TAG]
         if len(tag) < _TAG:
-            raise _Fault("it ends within a tag")
+            raise _Fault("it ends within the header of a part")
         data_type, length = struct.unpack(f"{order}II", tag)
         start = position + _TAG
         # a small element: its length in the upper half of the type, its data in place of the length
         if data_type >> 16:
             data_type, length, start = data_type & 0xFFFF, data_type >> 16, position + 4
             if length > 4:
-                raise _Fault("a small element of more than 4 bytes")
+                raise _Fault("the length of a part of it is wrong")
         if length > len(data) - start:
-            raise _Fault("it ends within an element")
+            raise _Fault("a part of it would reach beyond its end")
         yield _Element(data_type, data[start : start + length], order)
         position = max(position + _TAG, start + length)
         if data_type != _COMPRESSED:

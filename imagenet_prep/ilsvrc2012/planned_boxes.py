@@ -87,11 +87,14 @@ def _note_without_boxes(layout: Layout, split: str) -> str:
     if unread is None:
         download = mention("download", "DATA_DIR", "--only", BOX_ARCHIVES[split])
         return Hint(
-            f"no boxes for {split}: this copy has none; to add them run ", download, ", ", steps
+            f"no boxes for {split}: none were found when the set was planned; to add them run ",
+            download,
+            ", ",
+            steps,
         )
     return Hint(
-        f"warning: the {split} records have no boxes, although {unread.path} is there; "
-        "to add them run ",
+        f"warning: the {split} records have no boxes, although {unread.path} was there when the "
+        "set was planned; to add them run ",
         steps,
     )
 

@@ -31,6 +31,9 @@ _ZIP = b"PK\x03\x04"
 _KINDS = "biuf"  # bool, integers, floats: the kinds that records can hold
 
 
+SAVE_AS_NUMBERS = "save its values with a type such as uint8, int64 or float32"
+"""The advice for an array of values that records can't hold."""
+
 _SAVE_NPY = "save it again with numpy.save"
 _SAVE_NPZ = "save it again with numpy.savez"
 _INTACT_OR_SAVED = "get an intact copy of it, or save it again with NumPy"
@@ -159,7 +162,7 @@ def read_npy_header(
         texts = ", or texts" if has_texts else ""
         raise ArrayError(
             f"it holds {dtype}: expected bool, integers or floats of at most 64 bits{texts}",
-            "save its values with a type such as uint8, int64 or float32",
+            SAVE_AS_NUMBERS,
         )
     return shape, is_fortran, dtype
 

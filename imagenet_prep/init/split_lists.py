@@ -20,7 +20,7 @@ from imagenet_prep.init.label_tables import LabelsFile
 from imagenet_prep.recipes.path_matching import match
 from imagenet_prep.recipes.path_parts import base_name, has_ending, parent_of, stem_of, suffix_of
 from imagenet_prep.recipes.splits import USUAL, place_of_split, split_names
-from imagenet_prep.sources.folders import read_file_list
+from imagenet_prep.sources.file_lists import read_file_list
 from imagenet_prep.storage.files import read_plain
 
 _ENDINGS = (".txt", ".lst", ".list", ".csv", ".tsv")

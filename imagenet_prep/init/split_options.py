@@ -16,7 +16,7 @@ from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.label_tables import LabelsFile
 from imagenet_prep.recipes.folder_words import name_as_split
 from imagenet_prep.recipes.path_matching import match
-from imagenet_prep.sources.folders import read_file_list
+from imagenet_prep.sources.file_lists import read_file_list
 from imagenet_prep.text import either, listed
 
 _MOST_ALIKE = 3

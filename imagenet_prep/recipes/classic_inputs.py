@@ -18,7 +18,7 @@ from imagenet_prep.recipes.output_places import find_manifest, place_manifest
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.recipe_paths import fault_of_path, need_path
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.folders import look_up, read_file_list
+from imagenet_prep.sources.file_lists import look_up, read_file_list
 from imagenet_prep.sources.remarks import Remarks
 from imagenet_prep.storage.files import kind_of
 from imagenet_prep.storage.layout import Layout
@@ -41,15 +41,16 @@ def list_classic(
         base, _ = split_root(pattern, root)
     if not base.is_dir():
         base = root
+    base_key = "" if base == root else "input_file_pattern"
     path = find_manifest(manifest_name, root, layout)
     if kind_of(path) != "nothing":
         manifest_path = need_path(file, ("manifest_file",), path)
-        return list_by_manifest(manifest_path, base, engine)
+        return list_by_manifest(manifest_path, base, engine, base_key)
     split_names = _manifest_names(file)
     split_paths = {name: find_manifest(text, root, layout) for name, text in split_names.items()}
     existing = [path for path in split_paths.values() if kind_of(path) != "nothing"]
     if existing:
-        return _list_by_split(file, split_paths, existing, base, engine)
+        return _list_by_split(file, split_paths, existing, base, base_key, engine)
     if pattern is None:
         place = file.place(("manifest_file",))
         hint = "to have it made, write input_file_pattern in the recipe"
@@ -104,6 +105,7 @@ def _list_by_split(
     paths: Mapping[str, AnyPath],
     existing: Sequence[AnyPath],
     base: Path,
+    base_key: str,
     engine: Engine,
 ) -> Inputs:
     """The files of one manifest a split, which must all be there."""
@@ -123,7 +125,7 @@ def _list_by_split(
     rows: dict[str, range] = {}
     start = 0
     for split, path in paths.items():
-        file_list = read_file_list(path, base)
+        file_list = read_file_list(path, base, base_key)
         listing, remarks = look_up(file_list, base, engine)
         listings.append(listing)
         remarks_of_splits.append(remarks)

@@ -22,7 +22,7 @@ from imagenet_prep.recipes.recipe_file import Key, RecipeFile, shortened
 from imagenet_prep.recipes.recipe_paths import need_path
 from imagenet_prep.recipes.splits import ONLY, split_folders
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.folders import read_file_list
+from imagenet_prep.sources.file_lists import read_file_list
 from imagenet_prep.sources.names import Column, Rows, below, places_of
 from imagenet_prep.sources.patterns import compile_pattern
 from imagenet_prep.storage.location import AnyPath
@@ -184,7 +184,8 @@ def _rows_in_manifest(
     file: RecipeFile, inputs: Inputs, listing: Catalog, path: AnyPath
 ) -> list[int]:
     """The rows of the files that a manifest names; raises InputError if one is not there."""
-    manifest = read_file_list(path, inputs.base)
+    base_key = "source" if file.recipe.source is not None else "input_file_pattern"
+    manifest = read_file_list(path, inputs.base, base_key)
     rows = match(manifest.names, listing.names, inputs.base, path, file.recipe.strip)
     for name, line, row in zip(manifest.names, manifest.lines, rows, strict=True):
         if row < 0:

@@ -14,7 +14,8 @@ from imagenet_prep.recipes.inputs import Inputs, skipped_in_words
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile, shortened
 from imagenet_prep.recipes.recipe_paths import need_path
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.folders import list_matching, look_up, read_file_list
+from imagenet_prep.sources.file_lists import look_up, read_file_list
+from imagenet_prep.sources.folders import list_matching
 from imagenet_prep.sources.names import below
 from imagenet_prep.sources.patterns import compile_pattern, is_pattern, split_pattern
 from imagenet_prep.sources.remarks import Remarks, missing_shards
@@ -108,9 +109,9 @@ def split_root(pattern: str, root: Path) -> tuple[Path, str]:
 # lists and archives -------------------------------------------------------------------------------
 
 
-def list_by_manifest(path: AnyPath, base: Path, engine: Engine) -> Inputs:
-    """The files that a manifest names, in its order."""
-    file_list = read_file_list(path, base)
+def list_by_manifest(path: AnyPath, base: Path, engine: Engine, base_key: str = "") -> Inputs:
+    """The files that a manifest names, in its order; ``base_key`` as in ``read_file_list``."""
+    file_list = read_file_list(path, base, base_key)
     listing, remarks = look_up(file_list, base, engine)
     return Inputs(listing, remarks, base, path, is_ordered=True)
 

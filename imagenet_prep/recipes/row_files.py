@@ -26,7 +26,7 @@ from imagenet_prep.recipes.row_marks import RowMarks, find_masks
 from imagenet_prep.recipes.row_source import RowImage, Rows
 from imagenet_prep.recipes.source_rules import SPLIT_NAME, SPLIT_SIGNS
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
-from imagenet_prep.sources.folders import LookUp
+from imagenet_prep.sources.file_lists import LookUp
 from imagenet_prep.sources.names import Names, name_of, text_of
 from imagenet_prep.sources.remarks import Remarks
 from imagenet_prep.sources.tars import in_order, list_tars

@@ -32,7 +32,7 @@ class ArchiveFault(ValueError):  # noqa: N818 - a fault in data, not in the prog
         """The words between the archive and the byte, a verb first."""
         if self.remedy:
             return "can't be read in place,"
-        return "is damaged, or has other bytes," if self.if_intact else "is damaged"
+        return "is damaged, or can't be read in place," if self.if_intact else "is damaged"
 
 
 class TarFault(ArchiveFault):
@@ -83,7 +83,10 @@ def special_member(name: str, kind: str, offset: int) -> TarFault:
     return TarFault(offset, f"{name} is {noun}, not a plain file", PACK_PLAIN_FILES)
 
 
-UNJOIN = "if tars were joined, unpack it with tar's option --ignore-zeros, and pack the files again"
+UNJOIN = (
+    "if tars were joined or the padding is longer than usual, unpack it with tar's option "
+    "--ignore-zeros, and pack the files again"
+)
 """The remedy for a tar with more than its padding after its end."""
 
 _ZIP_AGAIN = "unpack it, and zip its files again"

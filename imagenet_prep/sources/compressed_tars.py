@@ -46,14 +46,11 @@ def _how_to_decompress(archive: object, compression: str, inside: str) -> str:
     """The commands that decompress a tar, or the one ``inside`` an archive."""
     if not isinstance(archive, Path):
         if inside:
-            return f"unpack {archive} on a local disk, and decompress the tars in it"
+            return f"unpack {archive} on a local disk, decompress the tars in it, and use those"
         return "copy it to a local disk, decompress it there, and put the plain tar in its place"
     path = str(archive)
     if inside:
-        return Hint(
-            f"unpack {path}, and use the tars in it, each after a command such as: ",
-            decompress_command(inside, inside, compression),
-        )
+        return _unpack_and_decompress(path, compression, inside)
     target = path
     for suffix in (".gz", ".bz2", ".xz", ".zst"):
         target = target.removesuffix(suffix)
@@ -65,6 +62,22 @@ def _how_to_decompress(archive: object, compression: str, inside: str) -> str:
         target = unused_path(target.removesuffix(".tar"), ".tar")
         next_step = f"then use {target} in its place"
     return Hint(decompress_command(path, target, compression), f"    ({next_step})")
+
+
+def _unpack_and_decompress(path: str, compression: str, inside: str) -> Hint:
+    """The commands that unpack an archive into a folder, and decompress the tar ``inside`` it."""
+    folder = path.removesuffix(".tar")
+    if folder == path:
+        folder = f"{path}-unpacked"
+    tar = f"{folder}/{inside}"
+    commands = command_line(["mkdir", "-p", "--", folder])
+    commands = commands.then(command_line(["tar", "-xf", path, "-C", folder]))
+    commands = commands.then(decompress_command(tar, tar, compression))
+    steps = (
+        f"repeat the last two for every other tar there, move {path} away, "
+        f"and use the tars in {folder} in its place"
+    )
+    return Hint(commands, f"    ({steps})")
 
 
 def compression_of(start: bytes) -> str:

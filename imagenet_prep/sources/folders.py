@@ -1,16 +1,10 @@
-"""Folder, a container of image files, and its listings:
-all files, those of a pattern, or those named in a text.
-"""
+"""Folder, a container of image files, and its listings: all files, or those of a pattern."""
 
 from __future__ import annotations
 
-import codecs
-import functools
 import itertools
-import posixpath
 import re
 import stat
-from array import array
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -20,19 +14,18 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.model import Engine
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
-from imagenet_prep.sources.names import below, entry_name, text_of
-from imagenet_prep.sources.other_files import linked_folder, no_folder, other_file, plain_status
+from imagenet_prep.sources.names import below, entry_name
+from imagenet_prep.sources.other_files import linked_folder, no_folder, other_file
 from imagenet_prep.sources.patterns import compile_pattern, folder_of
 from imagenet_prep.sources.remarks import Remarks, fault_of_name, refuse_twice
 from imagenet_prep.sources.slices import Buffer, Container, ReadOrder, Row
 from imagenet_prep.sources.tars import in_order
-from imagenet_prep.storage.files import read_plain, scan
+from imagenet_prep.storage.files import scan
 from imagenet_prep.storage.layout import STATE_NAME
 from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.storage.memory_maps import open_plain
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.storage.store import FolderEntry, changed
-from imagenet_prep.text import number_of
 
 HIDDEN, EMPTY = "hidden", "empty folders"
 """Reasons to skip a file or folder; those of a private folder are in ``PRIVATE``."""
@@ -258,145 +251,3 @@ def _in_path_order(entry: FolderEntry) -> bytes:
 
 def _encoded(name: str) -> bytes:
     return name.encode("utf-8", "surrogateescape")
-
-
-_CHUNK = 4096  # names per task
-
-
-class FileList(Struct, frozen=True):
-    """The content of a manifest: one path within the data per file, and its line number."""
-
-    path: AnyPath
-    names: list[str]
-    lines: Sequence[int]
-
-
-def read_file_list(path: AnyPath, base: Path) -> FileList:
-    """Read the names in a manifest, relative to ``base``; absolute ones must be below it. Blank
-    lines are skipped.
-
-    Raises:
-        InputError: it can't be read, or a line leads out of ``base`` or repeats a path.
-    """
-    names: list[str] = []
-    lines = array("Q")
-    for number, line in enumerate(_read_text(path).split("\n"), 1):
-        entry = line.strip("\r")
-        if not entry.strip():
-            continue
-        names.append(_within(entry, base, path, number))
-        lines.append(number)
-    if len(set(names)) < len(names):
-        raise _twice(path, names, lines)
-    if not names:
-        raise InputError(
-            f"{path} names no file",
-            "expected the name of a file in each line",
-            "write the names into it",
-        )
-    return FileList(path, names, lines)
-
-
-def _twice(path: AnyPath, names: Sequence[str], lines: Sequence[int]) -> InputError:
-    first_rows: dict[str, int] = {}
-    row = next(row for row, name in enumerate(names) if first_rows.setdefault(name, row) < row)
-    name = names[row]
-    what = f"{path}, line {lines[row]}: {name} is already in line {lines[first_rows[name]]}"
-    return InputError(what, "expected every name once", "remove one of the two lines")
-
-
-def _read_text(path: AnyPath) -> str:
-    content = read_plain(path)
-    text = content.removeprefix(codecs.BOM_UTF8)
-    try:
-        return text.decode()
-    except UnicodeDecodeError as error:
-        place = len(content) - len(text) + error.start
-        raise InputError(
-            f"{path} is not UTF-8, at byte {place:,}",
-            "expected a text of file names",
-            "save it as UTF-8, or name another file",
-        ) from error
-
-
-def _within(entry: str, base: Path, path: AnyPath, line: int) -> str:
-    name = entry
-    while name.startswith("./"):
-        name = name[2:]
-    root = f"{text_of(base.as_posix()).rstrip('/')}/"
-    if name.startswith("/") and name.startswith(root):
-        name = name[len(root) :]
-    if f"{posixpath.normpath(name)}/".startswith(("/", "../")):
-        raise InputError(
-            f"{path}, line {line}: {entry} is not written as a path below {base}",
-            "expected the path of a file there",
-            "name the folder that holds all files: --raw FOLDER, or DATAPATH of the environment",
-        )
-    if not {"", ".", ".."}.isdisjoint(name.split("/")):
-        raise InputError(
-            f"{path}, line {line}: {entry} is no plain path of a file",
-            f"expected a path below {base} without . and .., with one / between two names",
-            "correct the line",
-        )
-    return name
-
-
-def look_up(files: FileList, base: AnyPath, engine: Engine) -> tuple[Catalog, Remarks]:
-    """The files of a manifest, in its order.
-
-    Raises:
-        InputError: a file does not exist; the error names its line.
-    """
-    starts = range(0, len(files.names), _CHUNK)
-    chunks = (files.names[start : start + _CHUNK] for start in starts)
-    catalogs: list[Catalog] = []
-    remarks: list[Remarks] = []
-    faults: list[tuple[int, str]] = []
-    listings = in_order(engine, LookUp(base), chunks)
-    for start, (catalog, chunk_remarks, missing) in zip(starts, listings, strict=True):
-        faults += [(start + row, reason) for row, reason in missing]
-        catalogs.append(catalog)
-        remarks.append(chunk_remarks)
-    if faults:
-        raise _missing(files, base, faults)
-    return Catalog.join(catalogs, is_listed=True), Remarks.join(remarks)
-
-
-def _missing(files: FileList, base: AnyPath, faults: Sequence[tuple[int, str]]) -> InputError:
-    """The error for lines without a file that can be read; the first one is named."""
-    row, reason = faults[0]
-    more = ""
-    if faults[1:]:
-        count = number_of(len(faults) - 1, "more line names", "more lines name")
-        more = f"; {count} no file that can be read"
-    path, line = below(base, files.names[row]), files.lines[row]
-    return InputError(
-        f"{files.path}, line {line}: {path} {reason}{more}",
-        "expected every line to name a file that can be read",
-        f"correct the line, or put a file there; paths start at {base}",
-    )
-
-
-class LookUp(Struct, frozen=True):
-    """Looks up names: rows, remarks, and the index of each missing name with the reason."""
-
-    base: AnyPath
-
-    def __call__(self, names: Sequence[str]) -> tuple[Catalog, Remarks, list[tuple[int, str]]]:
-        """The rows of names, in their order, and of those that are not
-        there the place and the reason.
-        """
-        rows, remarks = CatalogBuilder(Folder(self.base)), Remarks()
-        missing: list[tuple[int, str]] = []
-        root = self.base.resolve()
-        leads_out = functools.cache(lambda folder: not folder.resolve().is_relative_to(root))
-        for row, name in enumerate(names):
-            path = below(self.base, name)
-            status = plain_status(path)
-            if isinstance(status, str):
-                missing.append((row, status))
-                continue
-            rows.append(name, 0, status.st_size, status.st_mtime_ns)
-            if leads_out(path if path.is_symlink() else path.parent):
-                remarks.links.append(name)
-        return rows.listed(), remarks, missing

@@ -24,7 +24,7 @@ from typing import IO, Any, Literal, cast
 import numpy as np
 from msgspec import Struct
 
-from imagenet_prep.images.arrays import ArrayError
+from imagenet_prep.images.arrays import SAVE_AS_NUMBERS, ArrayError
 from imagenet_prep.sources.stored_arrays import INTACT_OR_NPZ, SAVE_AS_NPZ, OtherFormError
 from imagenet_prep.storage.memory_maps import open_plain
 
@@ -207,16 +207,20 @@ def _long_value(content: mmap.mmap, opcode: str) -> LongValue | None:
 # the names that a pickle may use ------------------------------------------------------------------
 
 
+def _other_values(dtype: np.dtype[Any]) -> OtherFormError:
+    """The error for an array of objects, texts, complex numbers or the like."""
+    name = dtype.type.__name__.rstrip("_")
+    expected = "expected bool, integers or floats of at most 64 bits"
+    remedy = SAVE_AS_NPZ if dtype.kind in "OUS" else SAVE_AS_NUMBERS
+    return OtherFormError(f"its pickle holds an array of {name}: {expected}", remedy)
+
+
 class _Dtype:
     """Stands for numpy.dtype in a pickle: a type of booleans or numbers, without addresses."""
 
     def __init__(self, code: str, *_: object) -> None:
         if not re.fullmatch("[biuf][1248]", code):
-            raise OtherFormError(
-                f"its pickle holds values of NumPy's type {code}: expected bool, integers or "
-                "floats of at most 64 bits",
-                SAVE_AS_NPZ,
-            )
+            raise _other_values(np.dtype(code))
         self.dtype = np.dtype(code)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:

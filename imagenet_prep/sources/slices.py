@@ -211,11 +211,11 @@ def gone(path: AnyPath) -> InputError:
     hint = Hint(
         "get it again with ",
         mention("download"),
-        "; then ",
+        "; then run ",
         mention("repair"),
-        " makes wrong or missing shards, or ",
+        " to make wrong or missing shards again, or ",
         mention("convert"),
-        " makes another set",
+        " to make another set",
     )
     return InputError(f"{path} was consumed", detail, hint)
 

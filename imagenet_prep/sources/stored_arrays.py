@@ -26,7 +26,10 @@ from imagenet_prep.storage.refusals import unreadable
 HOLDS_OBJECTS = "it holds object"
 """The start of the reason against an array of pickled objects."""
 
-SAVE_AS_NPZ = "save images and labels as two arrays: numpy.savez('data.npz', x=images, y=labels)"
+SAVE_AS_NPZ = (
+    "save images of one shape and their labels as two arrays of numbers: "
+    "numpy.savez('data.npz', x=images, y=labels)"
+)
 _INTACT = "get an intact copy of it"
 INTACT_OR_NPZ = f"{_INTACT}; or {SAVE_AS_NPZ}"
 """Remedies for a file of arrays in a form that is not read."""

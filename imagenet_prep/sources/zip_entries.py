@@ -257,7 +257,9 @@ def _parse(
     extra = begin + name_length
     following = extra + extra_length + comment_length
     if mark != b"PK\1\2":
-        raise ZipFault(position, "expected an entry of the central directory, got other bytes")
+        raise ZipFault(
+            position, "expected an entry of its list of files (the central directory) here"
+        )
     if following > len(window):
         raise ZipFault(position, "the central directory ends within an entry")
     name = bytes(window[begin:extra])

@@ -31,7 +31,7 @@ from imagenet_prep.recipes.recipe_file import RecipeFile, read_recipe
 from imagenet_prep.reporting import lenient
 from imagenet_prep.sources import patterns, zip_entries
 from imagenet_prep.sources import tar_members as tars
-from imagenet_prep.sources.folders import read_file_list
+from imagenet_prep.sources.file_lists import read_file_list
 from imagenet_prep.sources.tars import list_tars
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.show import show

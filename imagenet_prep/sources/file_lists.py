@@ -1,0 +1,183 @@
+"""read_file_list, look_up: a text with a file's name in each line -> the rows of those files."""
+
+from __future__ import annotations
+
+import codecs
+import functools
+import posixpath
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.model import Engine
+from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
+from imagenet_prep.sources.folders import Folder
+from imagenet_prep.sources.names import below, text_of
+from imagenet_prep.sources.other_files import plain_status
+from imagenet_prep.sources.remarks import Remarks
+from imagenet_prep.sources.tars import in_order
+from imagenet_prep.storage.files import read_plain
+from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.text import number_of
+
+_CHUNK = 4096  # names per task
+
+
+class FileList(Struct, frozen=True):
+    """The content of a manifest: one path within the data per file, and its line number."""
+
+    path: AnyPath
+    names: list[str]
+    lines: Sequence[int]
+
+
+def read_file_list(path: AnyPath, base: Path, base_key: str = "") -> FileList:
+    """Read the names in a manifest, relative to ``base``; absolute ones must be below it. Blank
+    lines are skipped.
+
+    ``base_key`` is the key of the recipe that names ``base``; "" if ``base`` is the root of its
+    relative paths.
+
+    Raises:
+        InputError: it can't be read, or a line leads out of ``base`` or repeats a path.
+    """
+    names: list[str] = []
+    lines = array("Q")
+    for number, line in enumerate(_read_text(path).split("\n"), 1):
+        entry = line.strip("\r")
+        if not entry.strip():
+            continue
+        name = _below_base(entry, base)
+        if f"{posixpath.normpath(name)}/".startswith(("/", "../")):
+            raise _outside(entry, base, base_key, f"{path}, line {number}")
+        _check_plain(name, entry, base, f"{path}, line {number}")
+        names.append(name)
+        lines.append(number)
+    if len(set(names)) < len(names):
+        raise _twice(path, names, lines)
+    if not names:
+        raise InputError(
+            f"{path} names no file",
+            "expected the name of a file in each line",
+            "write the names into it",
+        )
+    return FileList(path, names, lines)
+
+
+def _twice(path: AnyPath, names: Sequence[str], lines: Sequence[int]) -> InputError:
+    first_rows: dict[str, int] = {}
+    row = next(row for row, name in enumerate(names) if first_rows.setdefault(name, row) < row)
+    name = names[row]
+    what = f"{path}, line {lines[row]}: {name} is already in line {lines[first_rows[name]]}"
+    return InputError(what, "expected every name once", "remove one of the two lines")
+
+
+def _read_text(path: AnyPath) -> str:
+    content = read_plain(path)
+    text = content.removeprefix(codecs.BOM_UTF8)
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        place = len(content) - len(text) + error.start
+        raise InputError(
+            f"{path} is not UTF-8, at byte {place:,}",
+            "expected a text of file names",
+            "save it as UTF-8, or name another file",
+        ) from error
+
+
+def _below_base(entry: str, base: Path) -> str:
+    """A path without what leads to ``base``."""
+    name = entry
+    while name.startswith("./"):
+        name = name[2:]
+    root = f"{text_of(base.as_posix()).rstrip('/')}/"
+    if name.startswith("/") and name.startswith(root):
+        name = name[len(root) :]
+    return name
+
+
+def _outside(entry: str, base: Path, base_key: str, place: str) -> InputError:
+    """The error for a path that leads out of ``base``."""
+    hint = (
+        "name the folder that holds all files: --raw FOLDER, or the environment variable DATAPATH"
+    )
+    if base_key:
+        hint = f"correct the line, or name a folder that holds all files in `{base_key}`"
+    what = f"{place}: {entry} is not written as a path below {base}"
+    return InputError(what, "expected the path of a file there", hint)
+
+
+def _check_plain(name: str, entry: str, base: Path, place: str) -> None:
+    """Raise InputError for a path that is written in an unusual way."""
+    if {"", ".", ".."}.isdisjoint(name.split("/")):
+        return
+    raise InputError(
+        f"{place}: {entry} is no plain path of a file",
+        f"expected a path below {base} without . and .., with one / between two names",
+        "correct the line",
+    )
+
+
+def look_up(files: FileList, base: AnyPath, engine: Engine) -> tuple[Catalog, Remarks]:
+    """The files of a manifest, in its order.
+
+    Raises:
+        InputError: a file does not exist; the error names its line.
+    """
+    starts = range(0, len(files.names), _CHUNK)
+    chunks = (files.names[start : start + _CHUNK] for start in starts)
+    catalogs: list[Catalog] = []
+    remarks: list[Remarks] = []
+    faults: list[tuple[int, str]] = []
+    listings = in_order(engine, LookUp(base), chunks)
+    for start, (catalog, chunk_remarks, missing) in zip(starts, listings, strict=True):
+        faults += [(start + row, reason) for row, reason in missing]
+        catalogs.append(catalog)
+        remarks.append(chunk_remarks)
+    if faults:
+        raise _missing(files, base, faults)
+    return Catalog.join(catalogs, is_listed=True), Remarks.join(remarks)
+
+
+def _missing(files: FileList, base: AnyPath, faults: Sequence[tuple[int, str]]) -> InputError:
+    """The error for lines without a file that can be read; the first one is named."""
+    row, reason = faults[0]
+    more = ""
+    if faults[1:]:
+        count = number_of(len(faults) - 1, "more line names", "more lines name")
+        more = f"; {count} no file that can be read"
+    path, line = below(base, files.names[row]), files.lines[row]
+    return InputError(
+        f"{files.path}, line {line}: {path} {reason}{more}",
+        "expected every line to name a file that can be read",
+        f"correct the line, or put a file there; paths start at {base}",
+    )
+
+
+class LookUp(Struct, frozen=True):
+    """Looks up names: rows, remarks, and the index of each missing name with the reason."""
+
+    base: AnyPath
+
+    def __call__(self, names: Sequence[str]) -> tuple[Catalog, Remarks, list[tuple[int, str]]]:
+        """The rows of names, in their order, and of those that are not
+        there the place and the reason.
+        """
+        rows, remarks = CatalogBuilder(Folder(self.base)), Remarks()
+        missing: list[tuple[int, str]] = []
+        root = self.base.resolve()
+        leads_out = functools.cache(lambda folder: not folder.resolve().is_relative_to(root))
+        for row, name in enumerate(names):
+            path = below(self.base, name)
+            status = plain_status(path)
+            if isinstance(status, str):
+                missing.append((row, status))
+                continue
+            rows.append(name, 0, status.st_size, status.st_mtime_ns)
+            if leads_out(path if path.is_symlink() else path.parent):
+                remarks.links.append(name)
+        return rows.listed(), remarks, missing
