@@ -435,7 +435,7 @@ def _one_box_less(layout: Layout) -> None:
     [
         (
             _other_archives,
-            "the train images in .*number is the same, 300, but some have other names, sizes or labels",
+            "the train images in .*number is the same, 300, but their names, sizes, labels or order differ",
         ),
         (_one_image_less, "the train images in .*expected 300 images, got 299"),
         (
@@ -473,7 +473,7 @@ def _move_box(layout: Layout) -> str:
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [(_move_box, "the boxes of {} changed"), (lambda layout: behead(layout, row=17), "{}")],
+    [(_move_box, "the record of {} differs"), (lambda layout: behead(layout, row=17), "{}")],
     ids=["a box elsewhere", "no image any more"],
 )
 def test_an_image_that_changed_is_named(

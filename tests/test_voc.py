@@ -180,9 +180,9 @@ def test_the_label_is_the_first_name_as_it_stands(name: str, label: str) -> None
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"", "not well-formed"),
-        (xml((1, 1, 9, 9))[:-20], "not well-formed"),
-        (xml((1, 1, 9, 9), size=""), "no size"),
+        (b"", "can't be read as XML"),
+        (xml((1, 1, 9, 9))[:-20], "can't be read as XML"),
+        (xml((1, 1, 9, 9), size=""), "<width> is missing"),
         (xml(size="<size><width>0</width><height>0</height></size>"), "<width> is 0"),
         (xml(size="<size><width>wide</width><height>5</height></size>"), "<width> is 'wide'"),
         (xml(("x", 1, 9, 9)), "<xmin> is 'x'"),
@@ -192,16 +192,16 @@ def test_the_label_is_the_first_name_as_it_stands(name: str, label: str) -> None
         (xml((1, 1, 9, "9" * 16)), "<ymax> is"),
         (xml((1, 1, "<b>9</b>", 9)), "<xmax> is ''"),
         (xml((1, "x", 9, 9), (-1, 1, 9, 9)), "<ymin> is 'x'"),
-        (xml((1, 1, 9, 9)).decode().encode("utf-16") + b"\0", "not well-formed"),
-        (xml((1, 1, 9, 9)) + b"\0", "not well-formed"),
-        (b"<?xml version='1.0' encoding='utf-16'?>" + xml(), "not well-formed"),
-        ("<?xml version='1.0' encoding='utf-8'?><a/>".encode("utf-16"), "not well-formed"),
-        ("<!DOCTYPE annotation><a/>".encode("utf-16"), "document type"),
-        ("<!DOCTYPE annotation><a/>".encode("utf-16-be"), "document type"),
-        (xml(name="caf\xe9").decode().encode("latin-1") + b"\xe9", "not well-formed"),
-        (b"<?xml version='1.0' encoding='rot13'?>" + xml(), "not well-formed"),
-        (b"<!DOCTYPE annotation>" + xml(), "document type"),
-        (b"<a>&undeclared;</a>", "not well-formed"),
+        (xml((1, 1, 9, 9)).decode().encode("utf-16") + b"\0", "can't be read as XML"),
+        (xml((1, 1, 9, 9)) + b"\0", "can't be read as XML"),
+        (b"<?xml version='1.0' encoding='utf-16'?>" + xml(), "can't be read as XML"),
+        ("<?xml version='1.0' encoding='utf-8'?><a/>".encode("utf-16"), "can't be read as XML"),
+        ("<!DOCTYPE annotation><a/>".encode("utf-16"), "<!DOCTYPE"),
+        ("<!DOCTYPE annotation><a/>".encode("utf-16-be"), "<!DOCTYPE"),
+        (xml(name="caf\xe9").decode().encode("latin-1") + b"\xe9", "can't be read as XML"),
+        (b"<?xml version='1.0' encoding='rot13'?>" + xml(), "can't be read as XML"),
+        (b"<!DOCTYPE annotation>" + xml(), "<!DOCTYPE"),
+        (b"<a>&undeclared;</a>", "can't be read as XML"),
         (b"<a>" * 100 + b"</a>" * 100, "nested in each other"),
         (xml((1, 1, 9, 9)) + b" " * LARGEST, "larger than"),
     ],
@@ -219,10 +219,10 @@ def test_entities_are_never_expanded() -> None:
     bomb = f'<!DOCTYPE a [<!ENTITY l0 "ha">{levels}]><annotation><name>&l11;</name></annotation>'
     outside = '<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><annotation><name>&x;</name></annotation>'
     start = time.process_time()
-    assert "document type" in reason(bomb.encode())
-    assert "document type" in reason(outside.encode())
-    assert "document type" in reason(b"<?xml version='1.0' encoding='latin-1'?>" + outside.encode())
-    assert "document type" in reason(bomb.encode("utf-16"))
+    assert "<!DOCTYPE" in reason(bomb.encode())
+    assert "<!DOCTYPE" in reason(outside.encode())
+    assert "<!DOCTYPE" in reason(b"<?xml version='1.0' encoding='latin-1'?>" + outside.encode())
+    assert "<!DOCTYPE" in reason(bomb.encode("utf-16"))
     assert time.process_time() - start < 0.5
 
 
