@@ -481,6 +481,7 @@ def test_a_file_that_numbers_the_classes_gives_their_order(tmp_path: Path) -> No
     summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
     assert "classes: [dog, cat]" in summary.text
     assert "class_indices.json numbers the classes" in summary.evidence
+    assert not summary.passed
     assert load(tmp_path / "r.yaml", None, ENGINE).classes.names == ("dog", "cat")
 
 

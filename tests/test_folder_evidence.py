@@ -619,7 +619,13 @@ UNUSED: dict[str, tuple[dict[str, str | None], dict[str, str], list[str], str]] 
         {f"{name[0]}/{name}": None for name in NAMED},
         {"car.txt": "a0\nb0\n", "bus.txt": "a1\nb1\n"},
         ["--as", "class-lists", "--split", "train=a", "--split", "test=b"],
-        "the recipe would not have --split train=a and --split test=b",
+        "--split train=a and --split test=b do not divide the images of ",
+    ),
+    "class folders and a list that leads out": (
+        of("", "a", "b"),
+        {"x.lst": "a/a0.jpg\nb/b0.jpg\n", "y.lst": "a/a1.jpg\n../x.jpg\n"},
+        ["--split", "train=x.lst", "--split", "test=y.lst"],
+        "y.lst, line 2: ../x.jpg",
     ),
 }
 

@@ -347,7 +347,7 @@ SAYINGS: dict[str, Saying] = {
         "",
         (
             "images.txt names 1 image in no class folder: x.jpg",
-            "take their lines out of images.txt",
+            "and write CLASS/FILE in their lines; or take the lines out of images.txt",
         ),
         absent=("not there",),
     ),
@@ -452,7 +452,7 @@ SAYINGS: dict[str, Saying] = {
     "a path of two images": Saying(
         {**PETS, "l.csv": table([*PETS, "0.jpg"], "file,label", "x y")},
         "",
-        ("l.csv: 1 path leads to no image: 0.jpg in line 8;",),
+        ("l.csv: 1 path leads to no image, or to several: 0.jpg in line 8;",),
         absent=("not there",),
     ),
     "columns without labels": Saying(

@@ -396,7 +396,10 @@ def test_jpegs_as_masks_are_refused_with_the_way_to_take_them(tmp_path: Path) ->
     with pytest.raises(InputError, match=r"3 masks .*JPEG") as caught:
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
     assert "--as masks" in caught.value.lines[-1]
-    text = init(tmp_path / "data", tmp_path / "new.yaml", ENGINE, structure="masks").text
+    summary = init(tmp_path / "data", tmp_path / "new.yaml", ENGINE, structure="masks")
+    assert "made 0 and 255" in summary.evidence[-1]
+    assert not summary.passed
+    text = summary.text
     assert "threshold: 128" in text
     make(tmp_path, text)
     for name, features in by_name(tmp_path).items():

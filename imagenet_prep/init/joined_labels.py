@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
@@ -176,7 +177,10 @@ def _missing_files(
     count = number_of(len(missing), "path leads", "paths lead")
     first_number = missing[0]
     line = _place_of_line(table, table.lines[first_number])
-    problem = f"{place}: {count} to no {noun}: {table.paths[first_number]} in {line}"
+    counts = Counter(name.rpartition("/")[2] for name in items)
+    may_be_several = any(counts[table.paths[number].rpartition("/")[2]] > 1 for number in missing)
+    kind = f"no {noun}, or to several" if may_be_several else f"no {noun}"
+    problem = f"{place}: {count} to {kind}: {table.paths[first_number]} in {line}"
     return [InputError(problem, f"every line needs the path of an {noun}")]
 
 

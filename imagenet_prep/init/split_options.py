@@ -4,7 +4,6 @@ folders, list files or values of a column -> a recipe's `splits`.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -150,33 +149,40 @@ def refuse_unused_splits(
     ]
     if not unused:
         return
-    problem = f"{folder}: the recipe would not have {' and '.join(unused)}"
-    expected = "expected folders, lists or values that divide the images of this structure"
-    if inspection is not None and (unknown_line := _unknown_line(inspection)):
-        problem = f"{folder}: {unknown_line}"
-        expected = "expected the path of an image in each line, and each image once"
-    raise UsageError(
-        problem, expected, Hint("without --split: ", options.command(folder, splits={}))
-    )
+    verb = "does" if len(unused) == 1 else "do"
+    problem = f"{' and '.join(unused)} {verb} not divide the images of {folder}"
+    expected = "expected a folder, a list of files, or a value of a column"
+    hint = Hint("without --split: ", options.command(folder, splits={}))
+    if inspection is not None:
+        try:
+            unknown_line = _unknown_line(inspection)
+        except InputError as error:
+            raise UsageError(error.what, error.detail, hint) from error
+        if unknown_line:
+            problem = f"{folder}: {unknown_line}"
+            expected = "expected the path of an image in each line, and each image once"
+    raise UsageError(problem, expected, hint)
 
 
 def _unknown_line(inspection: Inspection) -> str:
     """The first line of the user's lists that names no image, or one of a line before it, for a
     message; "" if there is none.
+
+    Raises:
+        InputError: a list can't be read.
     """
     place_of_row: dict[int, str] = {}
     for name in named_lists(inspection).values():
         path = inspection.folder / name
-        with contextlib.suppress(InputError):
-            listing = read_file_list(path, inspection.folder)
-            rows = match(listing.names, inspection.items, inspection.folder, path)
-            for text, line, row in zip(listing.names, listing.lines, rows, strict=True):
-                place = f"{name}, line {line}"
-                if row < 0:
-                    return f"{place}: {text} {_why_no_image(inspection.items, text)}"
-                if row in place_of_row:
-                    return f"{place}: {text} is in {place_of_row[row]} already"
-                place_of_row[row] = place
+        listing = read_file_list(path, inspection.folder)
+        rows = match(listing.names, inspection.items, inspection.folder, path)
+        for text, line, row in zip(listing.names, listing.lines, rows, strict=True):
+            place = f"{name}, line {line}"
+            if row < 0:
+                return f"{place}: {text} {_why_no_image(inspection.items, text)}"
+            if row in place_of_row:
+                return f"{place}: {text} is in {place_of_row[row]} already"
+            place_of_row[row] = place
     return ""
 
 

@@ -106,17 +106,21 @@ def _interpret(inspection: Inspection) -> dict[str, Interpretation]:
 def _accept(
     inspection: Inspection, name: str, interpretation: Interpretation, unread: UnreadFiles
 ) -> Choice:
-    """The structure as chosen, with a note on everything that it leaves out or mends."""
+    """The structure as chosen, with its evidence and what it mends, and a note on everything that
+    it leaves out.
+    """
     assert interpretation.proposal is not None
     reason = f"as --as {name} says"
     notes: list[str] = []
     for loss in unread.losses:
         notes.append(f"{loss.what.removeprefix(f'{inspection.folder}/')} (left out, {reason})")
-    for fault in interpretation.mended_faults:
-        notes.append(f"{fault.what} ({interpretation.mended}, {reason})")
+    mended = [
+        f"{fault.what} ({interpretation.mended}, {reason})"
+        for fault in interpretation.mended_faults
+    ]
     return Choice(
         name,
-        interpretation.evidence,
+        (*interpretation.evidence, *mended),
         (*notes, *unread.notes, *unread.unused_tables),
         interpretation.proposal,
         tuple(unread.unused_tables),

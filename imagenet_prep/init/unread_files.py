@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
+from itertools import chain
 from pathlib import Path
 
 from msgspec import Struct
@@ -139,6 +140,17 @@ def _notes_on_skipped(inspection: Inspection) -> list[str]:
         if names := skipped.get(reason):
             notes.append(f"{listed(names)}: {reason}")
     return notes
+
+
+def without_told(
+    notes: Sequence[str], evidence: Sequence[str], inspection: Inspection
+) -> tuple[str, ...]:
+    """The notes, except those on a single file of which a line of the evidence tells."""
+    told: list[str] = []
+    for name in chain.from_iterable(inspection.others.values()):
+        if any(line.startswith(f"{name} ") for line in evidence):
+            told += _notes_by_ending([name], inspection.noun)
+    return tuple(note for note in notes if note not in told)
 
 
 def _notes_by_ending(names: Sequence[str], noun: str) -> list[str]:

@@ -34,6 +34,7 @@ from imagenet_prep.init.split_options import check_splits, refuse_unused_splits
 from imagenet_prep.init.structure_choice import choose_structure
 from imagenet_prep.init.structures import known_structures
 from imagenet_prep.init.structures.universal_table import choose_table
+from imagenet_prep.init.unread_files import without_told
 from imagenet_prep.init.written_files import ANOTHER_NAME, list_end, saved, written_path
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.classes import labels_in_words
@@ -135,6 +136,10 @@ def init(
         read(target, text)
         with saved(class_list.files), writing(target):
             save_bytes(target, text.encode())
+    of_classes = (*order_evidence, *named.evidence)
+    passed = choice.skip_notes
+    if inspection is not None:
+        passed = without_told(passed, of_classes, inspection)
     return InitSummary(
         recipe=target,
         text=text,
@@ -142,13 +147,12 @@ def init(
         structure=choice.name,
         evidence=(
             *evidence,
-            *order_evidence,
-            *named.evidence,
+            *of_classes,
             *_note_on_imagenet(folder, dataset, inspection),
         ),
         classes=dict(zip(named.classes.names, counts.values(), strict=True)),
         labels=labels_in_words(named.classes.names, named.classes.numbers),
-        passed=choice.skip_notes,
+        passed=passed,
         warnings=dataset.warnings,
         class_list=next(iter(class_list.files), None),
     )

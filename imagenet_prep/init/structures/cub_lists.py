@@ -149,7 +149,10 @@ def _missing_images(
     if loose:
         count = number_of(len(loose), "image")
         problem = f"{base / _PATHS} names {count} in no class folder: {listed(loose)}"
-        hint = f"move images into class folders, or take their lines out of {_PATHS}"
+        hint = (
+            "move images into class folders, and write CLASS/FILE in their lines; "
+            f"or take the lines out of {_PATHS}"
+        )
         faults.append(InputError(problem, "expected CLASS/FILE", hint))
     return faults
 
