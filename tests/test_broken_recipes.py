@@ -50,6 +50,27 @@ RECIPES = {
     "key twice": ("seed: 1\n" + FILES + "seed: 2\n", "line 3: seed is in line 1", "once"),
     "no YAML": (FILES + "record: {a: [}\n", "line 2: not valid YAML", ""),
     "quote without an end": (FILES + 'strip: "x\n', "line 2: not valid YAML", "no quotation mark"),
+    "an unknown escape": (
+        FILES + 'strip: "\\q"\n',
+        "line 2: not valid YAML",
+        "in single quotes: 'a",
+    ),
+    "half an escape": (
+        FILES + 'strip: "\\xZZ"\n',
+        "line 2: not valid YAML",
+        "in single quotes: 'a",
+    ),
+    "an escape of no character": (
+        FILES + 'strip: "\\UFFFFFFFF"\n',
+        "is not valid YAML",
+        r"is no character: expected at most \U0010FFFF",
+    ),
+    "a text that starts as a block": (
+        FILES + "strip: |x\n",
+        "line 2: not valid YAML",
+        "put a text that starts with | or > in quotes",
+    ),
+    "a tag without an end": (FILES + "strip: !<x\n", "line 2: not valid YAML", "'*.jpg'"),
     "a bracket without an end": (FILES + "classes: [1\n", "line 2: not valid YAML", "brackets"),
     "a split of no file": (
         FILES + "labels: {file: {a: x, check: 5}}\n",

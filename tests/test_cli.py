@@ -30,7 +30,7 @@ from PIL import Image
 from pseudo_terminals import rest_shown
 from running import PROGRAM, command, error_lines, held, prep
 
-from imagenet_prep.cli import COMMANDS, cli
+from imagenet_prep.cli import COMMANDS, INTERRUPTED, _stopped, cli
 from imagenet_prep.cli.base_command import LongCommand, every_command
 from imagenet_prep.cli.commands import load_commands
 from imagenet_prep.demo.archives import MadeSet
@@ -478,6 +478,16 @@ def test_after_ctrl_c_no_bar_is_drawn(tmp_path: Path) -> None:
     )
     assert "making" not in after
     assert len(after.splitlines()) == 2
+
+
+def test_a_stopped_dry_run_says_that_nothing_was_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A dry run makes nothing that could be kept."""
+    monkeypatch.setattr(sys, "argv", ["imagenet-prep", "convert", "d", "--dry-run"])
+    error = _stopped(INTERRUPTED).error
+    assert error is not None
+    assert "no image and no shard was changed. To start again: " in str(error["hint"])
 
 
 # slips --------------------------------------------------------------------------------------------

@@ -553,7 +553,12 @@ LOST = "may exist nowhere else"
     ("files", "harm", "said", "detail"),
     [
         ("record.json", _change_a_digit, CHANGED, ""),
-        ("record.json", _start_again, "img_train.tar is not as .*record.json has it", ""),
+        (
+            "record.json",
+            _start_again,
+            "img_train.tar has another size or time than .*record.json says",
+            "",
+        ),
         (
             "record.json",
             Path.unlink,

@@ -335,7 +335,11 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
     ),
     "no class": ({}, {}, "has no image/object/class/text.*expected 1"),
     "no boxes": ({**dict.fromkeys(BOX), LABEL: []}, {}, "has no boxes.*image/object/bbox/xmin"),
-    "corners that differ in number": ({"ymax": [0.5, 1.0], LABEL: [1]}, {}, "differ in length"),
+    "corners that differ in number": (
+        {"ymax": [0.5, 1.0], LABEL: [1]},
+        {},
+        "has lists of different lengths",
+    ),
     "labels that differ in number": (
         {LABEL: [1, 2]},
         {},

@@ -312,9 +312,9 @@ def test_what_other_makers_leave_out() -> None:
         ("image/encoded", BytesList((b"a", b"b")), "holds 2 values, expected 1"),
         ("image/filename", BytesList((b"\xff.JPEG",)), "is not UTF-8"),
         ("image/class/text", BytesList((b"t\xe9nch",)), "is not UTF-8"),
-        (f"{BOX}xmin", FloatList((0.1, 0.2)), "differ in length: 2, 1, 1, 1, 1"),
-        (f"{BOX}label", Int64List((1, 1)), "differ in length: 1, 1, 1, 1, 2"),
-        (f"{BOX}label", Int64List(()), "differ in length: 1, 1, 1, 1, 0"),
+        (f"{BOX}xmin", FloatList((0.1, 0.2)), "lengths: xmin 2, ymin 1, xmax 1, ymax 1, label 1"),
+        (f"{BOX}label", Int64List((1, 1)), "lengths: xmin 1, ymin 1, xmax 1, ymax 1, label 2"),
+        (f"{BOX}label", Int64List(()), "lengths: xmin 1, ymin 1, xmax 1, ymax 1, label 0"),
     ],
     ids=str,
 )
@@ -342,5 +342,5 @@ def test_missing_edges_of_boxes_are_named() -> None:
     with pytest.raises(RecordError) as caught:
         read_image(memoryview(encode_example(features)))
     assert str(caught.value) == (
-        "image/object/bbox lists xmin, ymin, xmax, ymax differ in length: 2, 1, 1, 1"
+        "image/object/bbox has lists of different lengths: xmin 2, ymin 1, xmax 1, ymax 1"
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import re
 import struct
+import zipfile
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pytest
@@ -267,6 +269,19 @@ def test_images_whose_samples_can_t_be_had_are_refused() -> None:
         assert bool(refused.value.remedy) == may_be_sound, "a sound copy would be refused again"
 
 
+def test_16_bit_samples_with_0_for_white_are_to_be_inverted() -> None:
+    """Pillow reads them as they are stored."""
+    grey = Image.fromarray(np.array([[0, 1000]], np.uint16))
+    data = in_memory(lambda file: grey.save(file, "TIFF"))
+    photometric = struct.Struct("<HHIH")
+    data = data.replace(photometric.pack(0x0106, 3, 1, 1), photometric.pack(0x0106, 3, 1, 0))
+    with pytest.raises(ImageError, match="use 0 for white") as refused:
+        rasters.decode_raster(data)
+    assert "samples inverted (65535 minus each)" in refused.value.remedy
+    with Image.open(io.BytesIO(data)) as stored:
+        assert np.asarray(stored).tolist() == [[0, 1000]]
+
+
 def test_signed_samples_become_no_jpeg() -> None:
     """Pillow would read -1 as 255."""
     with pytest.raises(ImageError, match="signed integers of 8 bits"):
@@ -324,6 +339,16 @@ def test_an_npz_has_one_array_or_a_named_one() -> None:
     assert parse_array(in_memory(lambda file: np.savez(file, np.arange(2)))).tolist() == [0, 1]
 
 
+def zipped(name: str, content: bytes) -> bytes:
+    """A zip with one member."""
+
+    def write(file: IO[bytes]) -> None:
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr(name, content)
+
+    return in_memory(write)
+
+
 GOOD = saved(np.arange(12.0))
 BROKEN = {
     "empty": (b"", "empty"),
@@ -339,6 +364,8 @@ BROKEN = {
     "complex": (saved(np.array([1j])), "complex"),
     "text array": (saved(np.array(["a"])), "<U1"),
     "dates": (saved(np.array(["2020"], dtype="M8[Y]")), "datetime"),
+    "an empty member": (zipped("x.npy", b""), "^its array 'x': it is empty$"),
+    "a member of text": (zipped("x.npy", b"1 2 3"), "^its array 'x': not an .npy: it starts with"),
     "zip": (b"PK\x03\x04garbage", "the .npz can't be read: "),
     "no array": (in_memory(np.savez), "the .npz holds no array"),
     "a long header": (
@@ -381,6 +408,7 @@ def test_numbers_that_no_record_can_hold_are_refused() -> None:
         (GOOD, "x", "save it as .npz, or take `array` out of the recipe"),
         (in_memory(lambda file: np.savez(file, x=1, y=2)), None, "in the recipe, such as array: x"),
         (GOOD[:-1], None, "^$"),
+        (zipped("x.npy", GOOD + GOOD), None, "save one array per file, or get a sound copy"),
     ],
 )
 def test_a_sound_array_that_no_record_can_hold_has_a_remedy(

@@ -708,8 +708,14 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
         {"segmentation": {"counts": [9], "size": [3, 3]}},
         "its run lengths are of 3 x 3 pixels, the image has",
     ),
-    "runs without counts": ({"segmentation": {"size": [3, 3]}}, "its run lengths have no counts"),
-    "runs without a size": ({"segmentation": {"counts": [9]}}, "its run lengths have no size"),
+    "runs without counts": (
+        {"segmentation": {"size": [3, 3]}},
+        "its segmentation has no `counts`: expected run lengths, as {size: [height, width], counts",
+    ),
+    "runs without a size": (
+        {"segmentation": {"counts": [9]}},
+        "its segmentation has no `size`: expected run lengths, as {size: [height, width], counts",
+    ),
     "damaged runs": ({"segmentation": {"counts": "P P", "size": [0, 0]}}, "annotations[0]"),
 }
 

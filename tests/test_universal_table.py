@@ -937,6 +937,16 @@ def test_the_recipe_of_a_table_has_the_columns_that_are_named(tmp_path: Path) ->
     assert choice.proposal.options == {"label": "species", "image": "photo"}
 
 
+def test_a_table_without_a_column_of_images_names_the_option(tmp_path: Path) -> None:
+    """There is no recipe yet to write it in."""
+    path = tmp_path / "t.csv"
+    save(path, b"photo,species\na.png,x\n")
+    with pytest.raises(InputError) as caught:
+        choose_table(path, ENGINE, InitOptions())
+    advised = f"name the column of the images: imagenet-prep init {path} --image COLUMN"
+    assert caught.value.hint == advised
+
+
 def test_a_layout_that_one_table_cannot_have_is_refused(tmp_path: Path) -> None:
     """It is never ignored in silence, and no recipe is written."""
     images(tmp_path, LABELLED)

@@ -472,7 +472,7 @@ def put_box(*corners: float) -> Callable[[dict[str, Feature]], object]:
             "image/height: expected 16, as in its JPEG, got 17",
         ),
         (put("image/encoded", BytesList((b"\x89PNG\r\n\x1a\n",))), K.BAD_IMAGE, "not a JPEG"),
-        (lambda f: f.update(FOUR), K.BAD_BOX, "differ in length: 1, 1, 1, 1, 0"),
+        (lambda f: f.update(FOUR), K.BAD_BOX, "lengths: xmin 1, ymin 1, xmax 1, ymax 1, label 0"),
         (
             lambda f: f.update({**FOUR, f"{BOX}label": Int64List((7,))}),
             K.BAD_BOX,

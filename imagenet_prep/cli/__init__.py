@@ -223,7 +223,7 @@ def _stopped(status: int) -> CommandOutcome:
     Bars.abandon()
     word = "interrupted" if status == INTERRUPTED else "terminated"
     message = f"{word}; everything finished so far is kept. To resume:"
-    if STARTS_OVER.intersection(sys.argv[1:2]):
+    if STARTS_OVER.intersection(sys.argv[1:2]) or "--dry-run" in sys.argv:
         message = f"{word}; no image and no shard was changed. To start again:"
     elif conversation().leaves_nothing:
         message = f"{word}; its temporary folder was removed. To start again:"

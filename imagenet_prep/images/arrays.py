@@ -51,8 +51,8 @@ def parse_array(data: Buffer, key: str | None = None) -> Array:
             is ambiguous.
     """
     if bytes(data[:4]) == _ZIP or bytes(data[:4]) == b"PK\x05\x06":
-        data = _member(data, key)
-    elif key is not None:
+        return _parse_member(data, key)
+    if key is not None:
         raise ArrayError(
             f"it is no .npz: the array {key!r} can't be in it",
             "save it as .npz, or take `array` out of the recipe" if is_npy(data) else "",
@@ -69,13 +69,24 @@ def names_in_npz(data: Buffer | IO[bytes]) -> list[str]:
         return []
 
 
-def _member(data: Buffer, key: str | None) -> bytes:
+def _parse_member(data: Buffer, key: str | None) -> Array:
+    """The array of this name in an .npz; the only one without a name."""
+    name, content = _read_member(data, key)
+    try:
+        return _parse_npy(content)
+    except ArrayError as error:
+        raise ArrayError(f"its array {name!r}: {error}", error.remedy) from None
+
+
+def _read_member(data: Buffer, key: str | None) -> tuple[str, bytes]:
+    """The name of an array in an .npz, and its bytes."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             member = _find_member(archive, key)
             _check_member(member, len(data))
+            name = member.filename.removesuffix(_ENDING)
             with archive.open(member) as stream:
-                return stream.read(member.file_size + 1)
+                return name, stream.read(member.file_size + 1)
     except (ArrayError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - any failure of zipfile is the file's fault

@@ -33,6 +33,9 @@ _NAMES_OF_MODES = {
 """The samples of Pillow's modes whose names are no words."""
 
 _SAVE_AS_PNG = "save it as PNG"
+_SAVE_INVERTED = (
+    "save it as PNG with its samples inverted (65535 minus each): Pillow does not invert them"
+)
 
 _IN_RGB = {"CMYK": "RGB", "LAB": "RGB", "YCbCr": "RGB", "PA": "RGBA"}
 _TIFF_STARTS = (b"II*\0", b"MM\0*")
@@ -101,7 +104,7 @@ def _is_wide_tiff(image: Image.Image, length: int) -> bool:
     if bits != 16:
         return False
     if image.tag_v2.get(Tiff.PHOTOMETRIC_INTERPRETATION) == 0:
-        raise ImageError("its 16-bit samples use 0 for white: expected 0 for black", _SAVE_AS_PNG)
+        raise ImageError("its 16-bit samples use 0 for white: expected 0 for black", _SAVE_INVERTED)
     if image.mode in ("I;16", "I;16B"):
         return False
     if image.tag_v2.get(Tiff.PLANAR_CONFIGURATION, 1) != 1:

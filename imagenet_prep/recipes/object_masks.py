@@ -54,6 +54,8 @@ _decoder = msgspec.json.Decoder(Outline)
 
 NO_OUTLINE = msgspec.Raw(b"[]")
 
+_EXPECTED_RUNS = "expected run lengths, as {size: [height, width], counts: ...}"
+
 
 def read_outline(text: str | msgspec.Raw) -> Outline:
     """The outline of a JSON text; raises msgspec.MsgspecError if it is none."""
@@ -99,7 +101,7 @@ def corners_of(polygons: Polygons) -> tuple[float, float, float, float]:
 
 def _size_of(outline: Runs) -> tuple[int, int]:
     if outline.size is None:
-        raise ImageError("its run lengths have no size: expected [height, width]")
+        raise ImageError(f"its segmentation has no `size`: {_EXPECTED_RUNS}")
     return outline.size[1], outline.size[0]
 
 
@@ -108,7 +110,7 @@ def _runs_of(outline: Runs) -> list[int]:
     if isinstance(outline.counts, str):
         return mask_pixels.read_runs(outline.counts)
     if outline.counts is None:
-        raise ImageError("its run lengths have no counts")
+        raise ImageError(f"its segmentation has no `counts`: {_EXPECTED_RUNS}")
     return outline.counts
 
 

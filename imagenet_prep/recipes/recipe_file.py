@@ -223,6 +223,12 @@ class _Nodes:
             raise UsageError(
                 f"{self._path} is not valid YAML", str(error).splitlines()[0]
             ) from error
+        except (OverflowError, ValueError) as error:  # PyYAML takes any number for a character
+            raise UsageError(
+                f"{self._path} is not valid YAML",
+                r"a \U in double quotes is no character: expected at most \U0010FFFF",
+                _SINGLE_QUOTES,
+            ) from error
 
     def _check(self, event: yaml.Event) -> None:
         """Look at an event before a node is made of it:
@@ -283,6 +289,7 @@ class _Nodes:
         return UsageError(f"{self._path}, line {line + 1}: {problem}", detail, hint)
 
 
+_SINGLE_QUOTES = r"put a text that holds \ in single quotes: 'a\b'"
 _QUOTES = "put a text that starts with *, & or ! in quotes: '*.jpg'"
 
 
@@ -300,13 +307,17 @@ def _mark_of(event: yaml.Event) -> str:
 
 def _yaml_hint(context: str, problem: str) -> str:
     """The remedy of a fault of YAML that its reader does not explain; "" for other faults."""
-    if context.startswith("while scanning a") and context.endswith(("alias", "anchor", "tag")):
+    if context.endswith((" alias", " anchor", " tag")):
         return _QUOTES
     if "mapping values" in problem:
         return (
             "check the indentation and the space after ':', in the line before it too; "
             "a text that holds ': ' needs quotes"
         )
+    if "escape" in problem:
+        return _SINGLE_QUOTES
+    if context == "while scanning a block scalar":
+        return "put a text that starts with | or > in quotes"
     if "'\\t'" in problem:
         return "indent with spaces, not with tabs"
     if "cannot start any token" in problem:

@@ -35,6 +35,9 @@ MASKS = ("mask", "mask_file_name")
 BOX_CLASSES = ("class", "category")
 """The columns of the class of a box, where a row is a box."""
 
+IMAGE_IN_RECIPE = "write in the recipe: source: {..., image: COLUMN}"
+"""How a recipe names the column of the images."""
+
 
 _WHOLE = re.compile(r"0|[1-9]\d{0,17}", re.ASCII)
 
@@ -223,6 +226,7 @@ def find_roles(
     label: str | bool | None,
     *,
     is_table: bool = True,
+    hint: str = IMAGE_IN_RECIPE,
 ) -> ColumnRoles:
     """The columns that have a meaning.
 
@@ -232,6 +236,7 @@ def find_roles(
         image: the column that the recipe names for the image.
         label: that for the label; False for none.
         is_table: whether a recipe can name the column of the images; it can't for a function.
+        hint: how to name that column.
 
     Raises:
         InputError: a column is missing.
@@ -247,7 +252,7 @@ def find_roles(
     if label is None:
         usual_names = ("label", "class") if box_class is None else ("label",)
         label = first_of(usual_names, columns)
-    image_column = image or _image_column(columns, place, is_table=is_table)
+    image_column = image or _image_column(columns, place, hint, is_table=is_table)
     return ColumnRoles.of(
         image=image_column,
         label=label or None,  # type: ignore[arg-type]
@@ -281,7 +286,7 @@ def _box_class_column(columns: Mapping[str, Any], place: str) -> str | None:
     return box_class
 
 
-def _image_column(columns: Mapping[str, Any], place: str, *, is_table: bool) -> str:
+def _image_column(columns: Mapping[str, Any], place: str, hint: str, *, is_table: bool) -> str:
     """The column that names the images, by its usual names; raises InputError if there is none."""
     column = first_of(FILES, columns)
     if column is not None:
@@ -293,12 +298,8 @@ def _image_column(columns: Mapping[str, Any], place: str, *, is_table: bool) -> 
     if not is_table:
         expected = f"expected file_name, or image with the bytes, got {column_names}"
         raise fault(place, "no key of the rows names the images", expected)
-    raise fault(
-        place,
-        "no column names the images",
-        f"expected file_name, got {column_names}",
-        "write in the recipe: source: {..., image: COLUMN}",
-    )
+    expected = f"expected file_name, got {column_names}"
+    raise fault(place, "no column names the images", expected, hint)
 
 
 # one row ------------------------------------------------------------------------------------------

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.box_policy import CORRECT, fault
-from imagenet_prep.recipes.row_source import Rows, TableRow, find_roles, gather
+from imagenet_prep.recipes.row_source import (
+    IMAGE_IN_RECIPE,
+    Rows,
+    TableRow,
+    find_roles,
+    gather,
+)
 from imagenet_prep.recipes.table_rows import LabelsFault, csv_rows, form_of, read_rows
 from imagenet_prep.sources.names import text_of
 from imagenet_prep.storage.files import read_plain
@@ -34,8 +40,11 @@ def is_table(path: Path) -> bool:
     return path.name.lower().endswith(ENDINGS)
 
 
-def read_tables(source: Source, groups: Mapping[str, Sequence[Path]]) -> Rows:
-    """The rows of all tables, by split ("": of none).
+def read_tables(
+    source: Source, groups: Mapping[str, Sequence[Path]], hint: str = IMAGE_IN_RECIPE
+) -> Rows:
+    """The rows of all tables, by split ("": of none); ``hint`` tells how to name the column of the
+    images.
 
     Raises:
         InputError: a table or a value can't be understood, there is no row, or tables have
@@ -56,7 +65,7 @@ def read_tables(source: Source, groups: Mapping[str, Sequence[Path]]) -> Rows:
     place = str(first_path)
     if len(paths) > 1:
         place = f"{first_path} and {len(paths) - 1} more"
-    roles = find_roles(names, place, source.image, source.label)
+    roles = find_roles(names, place, source.image, source.label, hint=hint)
     return gather(rows, roles, is_text=_is_text(first_path))
 
 

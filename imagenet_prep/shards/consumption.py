@@ -267,8 +267,8 @@ def _changed(path: Path) -> InputError:
 def _other(file: Path, record: Path) -> InputError:
     """The error for a file whose size or time is not the recorded one, before its pass."""
     return InputError(
-        f"{file} is not as {record} has it",
-        "expected the recorded size and time: some of the file may be gone already",
+        f"{file} has another size or time than {record} says",
+        "expected the recorded ones: some of the file may be gone already",
         Hint("put the file or its record back; or ", _start_again(record.parent)),
     )
 

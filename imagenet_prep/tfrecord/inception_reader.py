@@ -357,12 +357,9 @@ def _missing_edges(features: Sequence[FloatList | None]) -> BoxesError:
 
 def _unequal_counts(counts: Sequence[int]) -> BoxesError:
     """The error for edges and labels of several lengths; without labels if these have none."""
-    lists = ", ".join(inception.EDGES)
-    if len(counts) > len(inception.EDGES):
-        lists += ", label"
-    return BoxesError(
-        "image/object/bbox", f"lists {lists} differ in length: {', '.join(map(str, counts))}"
-    )
+    names = (*inception.EDGES, "label")
+    lengths = [f"{name} {count}" for name, count in zip(names, counts, strict=False)]
+    return BoxesError("image/object/bbox", f"has lists of different lengths: {', '.join(lengths)}")
 
 
 def _get(features: Mapping[str, Feature], name: str, kind: type[F]) -> F | None:

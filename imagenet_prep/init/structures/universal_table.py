@@ -64,7 +64,7 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     source, recipe = _settings_of(options)
     rows: Rows | None = None
     try:
-        rows = read_tables(source, paths)
+        rows = read_tables(source, paths, _hint_on_column(options, inspection.folder))
         if _are_values_of_rows(options.splits, rows):
             recipe = replace(recipe, splits=splits_by_value(options.splits))
         recipe_file = _as_file(folder, recipe)
@@ -172,7 +172,7 @@ def choose_table(table: Path, engine: Engine, options: InitOptions) -> Choice:
     source, recipe = _settings_of(options)
     splits = splits_by_value(options.splits)
     recipe = replace(recipe, splits=splits or None)
-    rows = read_tables(source, {split: [path]})
+    rows = read_tables(source, {split: [path]}, _hint_on_column(options, table))
     _check_splits(table, rows, options)
     recipe_file = _as_file(path, recipe)
     try:
@@ -223,6 +223,11 @@ def _settings_of(options: InitOptions) -> tuple[Source, Recipe]:
     source = Source(label=options.label, image=options.image)
     recipe = Recipe(strip=options.strip)
     return source, recipe
+
+
+def _hint_on_column(options: InitOptions, place: Path) -> Hint:
+    """How to name the column of the images, of which no usual one was found."""
+    return Hint("name the column of the images: ", options.command(place, image="COLUMN"))
 
 
 def _with_command(
