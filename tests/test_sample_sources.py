@@ -87,9 +87,9 @@ TAKES_POINTER = pickled(b"cnumpy.core.multiarray\nscalar\n(" + POINTER + b"Vabcd
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (TAKES_POINTER, "O8"),
-        (pickled(POINTER), "O8"),
-        (made(code=b"O8"), "O8"),
+        (TAKES_POINTER, "object"),
+        (pickled(POINTER), "object"),
+        (made(code=b"O8"), "object"),
         (made(flags=b"63"), "type"),
         (pickled(b"cnumpy\nndarray\n((I349525\nI3072\ntVu1\ntR"), "not callable"),
         (made(data=b"abcde"), "5 bytes"),

@@ -399,11 +399,11 @@ def test_a_tar_of_class_tars_is_listed_in_place(tmp_path: Path, folder_each: boo
         (gzip.compress, r"whole\.tar \(b\.tar\) is compressed with gzip"),
         (
             lambda tar: tar + tar,
-            r"whole\.tar \(b\.tar\) is damaged, or has other bytes, at byte 12,288\nmore than padding",
+            r"whole\.tar \(b\.tar\) is damaged, or can't be read in place, at byte 12,288\nmore than padding",
         ),
         (
             lambda tar: tar[:1024] + bytes(512 << 10) + tar,
-            r"whole\.tar \(b\.tar\) is damaged, or has other bytes, at byte 12,288\nmore than padding",
+            r"whole\.tar \(b\.tar\) is damaged, or can't be read in place, at byte 12,288\nmore than padding",
         ),
         (
             lambda _: pack({"../x": b""}),
