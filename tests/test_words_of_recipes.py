@@ -63,7 +63,7 @@ REFUSED: dict[str, tuple[dict[str, bytes], str, str]] = {
     "an Example of two images": (
         {"a.rec": record(i=BytesList((PNG, PNG)), l=Int64List((1,)))},
         "source: {tfrecord: a.rec}\n",
-        "no feature holds one image file (JPEG, PNG, ...): i, l\n"
+        "none of its features holds one image file (JPEG, PNG, ...): i, l\n"
         "expected TFRecords of Examples with one image file each\nif its pixels are raw, encode",
     ),
     "a row without a split where the recipe lists them": (
