@@ -66,6 +66,11 @@ REFUSED: dict[str, tuple[dict[str, bytes], str, str]] = {
         "none of its features holds one image file (JPEG, PNG, ...): i, l\n"
         "expected TFRecords of Examples with one image file each\nif its pixels are raw, encode",
     ),
+    "an Example without features": (
+        {"a.rec": record()},
+        "source: {tfrecord: a.rec}\n",
+        "a.rec, record 0, can't be read: it has no features\n",
+    ),
     "a row without a split where the recipe lists them": (
         {"t.jsonl": rows_of({"file_name": "a.png", "split": "x"}, {"file_name": "b.png"})},
         TABLE + "splits: {train: {value: x}}\n",

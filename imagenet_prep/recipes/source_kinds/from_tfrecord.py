@@ -38,7 +38,7 @@ _WORDS = "image/class/text"
 
 
 class _ContentError(ExampleError):
-    """A sound record that is no Example."""
+    """A sound record that is no Example, or one without features."""
 
 
 class _NoImageError(ExampleError):
@@ -137,7 +137,7 @@ def _find_image(features: Mapping[str, Feature]) -> str:
             candidates.append(name)
     if not candidates:
         if not features:
-            raise _NoImageError("it has no features")
+            raise _ContentError("it has no features")
         names = listed(sorted(features), 6)
         raise _NoImageError(f"none of its features holds one image file (JPEG, PNG, ...): {names}")
     if "image/encoded" in candidates:
