@@ -29,6 +29,7 @@ from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import DataProblemsError, InputError, UsageError
 from imagenet_prep.ilsvrc2012.annotation_xml import LARGEST
+from imagenet_prep.ilsvrc2012.box_archives import box_files_at
 from imagenet_prep.ilsvrc2012.box_search import find_annotations
 from imagenet_prep.ilsvrc2012.boxes import BoxesFault, encode_boxes, parse_boxes
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
@@ -504,6 +505,18 @@ def test_an_archive_in_data_dir_itself_is_moved_and_not_renamed(layout: Layout) 
 
 FILES = [(f"{WNID}/{WNID}_{number}.xml", xml()) for number in range(1, 4)]
 CSV = b"".join(LINE % f"{WNID}_{number}.JPEG".encode() for number in range(1, 4))
+
+
+def test_two_annotations_of_one_image_are_both_named(tmp_path: Path) -> None:
+    """A file in a folder, and one in its subfolder of the same name."""
+    folder = tmp_path / "ann"
+    twins = folder / "ann/x.xml", folder / "x.xml"
+    for path in twins:
+        save(path, xml())
+    with pytest.raises(InputError) as caught:
+        list(box_files_at(folder).files(Bars()))
+    assert caught.value.what == f"{twins[0]} and {twins[1]} are of the same image"
+    assert caught.value.hint == "remove one of them"
 
 
 # hostile archives ---------------------------------------------------------------------------------

@@ -497,12 +497,12 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "COCO: no size": (
         COCO,
         item("images", 1, width=0),
-        "images[1] (id 10): the image has a size of 0 x",
+        "images[1] (id 10): the size of the image is given as 0 x",
     ),
     "COCO: a width beyond all numbers": (
         COCO,
         item("images", 1, width=10**400),
-        "images[1] (id 10): the image has a size of over 9,007,199,254,740,992 x ",
+        "images[1] (id 10): the size of the image is given as over 9,007,199,254,740,992 x ",
     ),
     "COCO: two names": (
         COCO,
@@ -625,7 +625,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "VOC: a size of 0": (
         VOC,
         voc("<width>", "<width>0</width><width>"),
-        "xml: the image has a size of 0 x",
+        "xml: the size of the image is given as 0 x",
     ),
     "VOC: outside": (VOC, voc("<xmax>", "<xmax>1"), "xml: object 1: a box of"),
     "VOC: no name": (
@@ -647,7 +647,8 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "VOC: other images, and a file without an ending": (
         VOC,
         other_images_and_a_license,
-        "voc/Annotations: 6 files, and none of them has the name of an image",
+        "voc/Annotations: 6 files, and none of them has the name of an image; expected a name such "
+        "as 2007_000000.xml for the image voc/JPEGImages/2007_000000.jpg, got ",
     ),
     "VOC: an entity": (
         VOC,
@@ -773,7 +774,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "CSV: two sizes": (
         CSV,
         csv("a.jpg,90,40,dog,8,4,40,20"),
-        "line 3: the image has a size of 90 x 40; expected 80 x 40, as in an earlier row",
+        "line 3: the size of the image is given as 90 x 40 pixels; expected 80 x 40, as in an earlier row",
     ),
     "CSV: a short row": (CSV, csv("a.jpg,80"), "line 3: 8 columns expected, 2 found"),
     "CSV: an open quote": (

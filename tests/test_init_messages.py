@@ -559,6 +559,16 @@ SAYINGS: dict[str, Saying] = {
         absent=("move", "FOLDER"),
     ),
     # masks, and tables of several splits
+    "masks next to their images": Saying(
+        {f"x{number}{end}.png": None for number in range(4) for end in ("", "_mask")},
+        "--as unlabelled",
+        (
+            "4 of 8 files have the names of masks: x0_mask.png",
+            "mask: {folder: FOLDER, suffix: END_OF_NAME}; if they are images like the others, write a "
+            "recipe without labels",
+        ),
+        absent=("classes:",),
+    ),
     "boxes next to masks of some images": Saying(
         BOXED,
         "",

@@ -149,7 +149,7 @@ def test_batches_in_any_order_are_counted_one_by_one(torch: Any) -> None:
     )
     other = loader(rank=0, world=2)
     other.load_state_dict(state)
-    with pytest.raises(UsageError, match=r"of rank 0 of 1 .*out of order") as caught:
+    with pytest.raises(UsageError, match=r"of rank 0 of 1 .*given in any order") as caught:
         next(iter(other))
     assert "with the same world and batch_size" in caught.value.hint
     with pytest.raises(

@@ -83,7 +83,7 @@ def test_a_strange_text_of_runs_is_an_error_at_most(text: str) -> None:
         (lambda: mask_pixels.fill_runs([WIDTH * HEIGHT + 5, -5], SIZE), "a run has -5 pixels"),
         (lambda: mask_pixels.read_runs("PP P"), "its runs have the character ' '"),
         (lambda: mask_pixels.read_runs("k"), "cut short"),
-        (lambda: mask_pixels.read_runs("o" * 14), "a number that is too long"),
+        (lambda: mask_pixels.read_runs("o" * 14), "a length that is too large"),
         (
             lambda: mask_pixels.segment_numbers(png(np.zeros((4, 4), np.uint16))),
             "is not RGB of 8 bits",

@@ -143,7 +143,7 @@ def test_it_runs_once_and_everything_later_reads_what_it_yielded(tmp_path: Path)
     assert shards(tmp_path) == before
     assert "12" in command_here("verify", "out", "--config", "r.yaml", cwd=tmp_path).stdout
     said = command_here("verify", "--config", "r.yaml", cwd=tmp_path, status=2).stderr
-    assert "no rows of mine:rows are kept in .\n" in said
+    assert "this recipe was not converted into .\n" in said
     assert said.endswith("\nimagenet-prep verify DATA_DIR --config r.yaml\n")
     command_here("status", "out", cwd=tmp_path)
     convert(tmp_path)

@@ -571,7 +571,9 @@ def test_a_finished_set_without_a_plan_contradicts_nothing(tmp_path: Path) -> No
     make_set(layout)
     layout.plan_path.unlink()
     (layout.plan_path.parent / "rank-0-of-2").touch()
-    with pytest.raises(InputError, match="has files of ranks, but no usable plan") as caught:
+    with pytest.raises(
+        InputError, match="holds a finished set: there is nothing to merge"
+    ) as caught:
         merge(layout)
     assert "to check the finished set: imagenet-prep verify" in caught.value.hint
 

@@ -244,7 +244,7 @@ def test_every_obstacle_is_named_in_one_pass(tmp_path: Path) -> None:
                 ": dog/x.ppm",
                 "loose.jpg is in no class folder",
             ),
-            "3 of 15 files are called as masks",
+            "3 of 15 files have the names of masks",
         ):
             assert part in said, part
 

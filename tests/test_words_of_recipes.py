@@ -63,8 +63,13 @@ REFUSED: dict[str, tuple[dict[str, bytes], str, str]] = {
     "an Example of two images": (
         {"a.rec": record(i=BytesList((PNG, PNG)), l=Int64List((1,)))},
         "source: {tfrecord: a.rec}\n",
-        "no feature holds one image file (JPEG, PNG, ...): i, l\n"
+        "none of its features holds one image file (JPEG, PNG, ...): i, l\n"
         "expected TFRecords of Examples with one image file each\nif its pixels are raw, encode",
+    ),
+    "an Example without features": (
+        {"a.rec": record()},
+        "source: {tfrecord: a.rec}\n",
+        "a.rec, record 0, can't be read: it has no features\n",
     ),
     "a row without a split where the recipe lists them": (
         {"t.jsonl": rows_of({"file_name": "a.png", "split": "x"}, {"file_name": "b.png"})},

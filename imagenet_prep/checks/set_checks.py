@@ -15,7 +15,7 @@ from imagenet_prep.datasets.plan_differences import differences
 from imagenet_prep.escaping import mention
 from imagenet_prep.hints import Hint
 from imagenet_prep.model import Problem, ProblemKind
-from imagenet_prep.state.manifest import Manifest
+from imagenet_prep.state.manifest import KEPT, Manifest
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.state.set_state import RESUME, SetState
 from imagenet_prep.storage.files import kind_in_words, kind_of
@@ -29,7 +29,7 @@ REMEDY_SETTINGS = Hint(
 REMEDY_MANIFEST = Hint(
     "put back the manifest of this set, or move this one away and run the same ",
     mention("convert"),
-    " again: finished shards are kept",
+    f" again: it {KEPT}",
 )
 REMEDY_STRAY = "move it away: a glob over all shards would match it"
 

@@ -51,13 +51,14 @@ class BoxFiles(Struct, frozen=True):
         for count, file in enumerate(self._files(progress), 1):
             names.add(file[:2])
             if len(names) < count:
-                folder, name, _ = file
-                raise InputError(
-                    f"{self.path} holds {folder}/{name}.xml twice",
-                    "expected every file once",
-                    REMEDY,
-                )
+                raise self._twins(*file[:2])
             yield file
+
+    def _twins(self, folder: str, name: str) -> InputError:
+        """The error for two annotations of one image."""
+        return InputError(
+            f"{self.path} holds {folder}/{name}.xml twice", "expected every file once", REMEDY
+        )
 
     @abstractmethod
     def _files(self, progress: Progress) -> Iterator[File]:
@@ -93,6 +94,15 @@ class BoxFolder(BoxFiles, frozen=True):
                 content = file.read(LARGEST + 1)
             yield path.parent.name, path.stem, content
             progress.advance()
+
+    def _twins(self, folder: str, name: str) -> InputError:
+        """The error for the files of one name in the folder and in its subfolder of that name."""
+        twins = [path for path in self._paths() if (path.parent.name, path.stem) == (folder, name)]
+        return InputError(
+            f"{' and '.join(map(str, twins))} are of the same image",
+            "expected one annotation of each image",
+            "remove one of them",
+        )
 
     def _paths(self) -> Iterator[AnyPath]:
         """Every *.xml in the folder and its direct subfolders, sorted."""

@@ -254,7 +254,7 @@ def _elements(data: memoryview, order: str) -> Iterator[_Element]:
         if data_type >> 16:
             data_type, length, start = data_type & 0xFFFF, data_type >> 16, position + 4
             if length > 4:
-                raise _Fault("the length of a part of it is wrong")
+                raise _Fault("an element of its MATLAB data has a wrong length")
         if length > len(data) - start:
             raise _Fault("a part of it would reach beyond its end")
         yield _Element(data_type, data[start : start + length], order)

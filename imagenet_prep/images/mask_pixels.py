@@ -119,7 +119,7 @@ def read_runs(text: str) -> list[int]:
                 f"its runs have the character {character!r}: COCO writes runs with 0 to o alone"
             )
         if shift > 60:
-            raise ImageError("its runs have a number that is too long")
+            raise ImageError("its runs (`counts`) have a length that is too large")
         number |= (bits & 0x1F) << shift
         shift += 5
         if bits & 0x20:

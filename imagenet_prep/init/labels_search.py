@@ -283,10 +283,10 @@ def _unmatched(sought: Sought, path: Path, table: LabelTable, rows: Sequence[int
         text = table.paths[number]
         place = table.place(path, table.lines[number])
         problem = f"{place}: {text} is a path of another folder"
-        error = InputError(problem, "expected paths from the folder")
+        error = InputError(problem, f"expected paths that start in {sought.folder}")
         choice = _stripping_choice(sought, table, prefix)
         return error.with_choices([choice])
-    expected = "expected a path from the folder"
+    expected = f"expected a path that starts in {sought.folder}"
     file_name = last_name(text)
     alike = [name for name in items if last_name(name) == file_name]
     if len(alike) > 1:
@@ -295,7 +295,8 @@ def _unmatched(sought: Sought, path: Path, table: LabelTable, rows: Sequence[int
     hint = "correct or remove that line"
     if alike:
         hint = f"write {alike[0]}, for example"
-    return InputError(f"{place}: {text} is not there", expected, hint)
+    problem = f"{place}: {text} is the path of no {noun_of_items(items)} in {sought.folder}"
+    return InputError(problem, expected, hint)
 
 
 def _first_unmatched(sought: Sought, table: LabelTable, rows: Sequence[int]) -> int:

@@ -32,9 +32,14 @@ MOST = 1 << 53
 def check_size(width: float, height: float, place: str) -> Size:
     """A size in pixels; raises InputError if it can't be one."""
     if not 1 <= min(width, height) <= max(width, height) <= MOST:
-        problem = f"the image has a size of {_side_text(width)} x {_side_text(height)}"
-        raise fault(place, problem, f"expected sides of 1 to {MOST:,} pixels")
+        problem = size_text(_side_text(width), _side_text(height))
+        raise fault(place, problem, f"expected the image's width and height, from 1 to {MOST:,}")
     return int(width), int(height)
+
+
+def size_text(width: object, height: object) -> str:
+    """The words for the size that an annotation gives, which may not be that of the image."""
+    return f"the size of the image is given as {width} x {height} pixels"
 
 
 def _side_text(side: float) -> str:

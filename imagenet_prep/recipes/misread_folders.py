@@ -220,10 +220,8 @@ def mixed_masks(names: Names) -> Misread | None:
     masks = [name for name, image in image_by_mask.items() if image in stems]
     if not masks or len(masks) < least:
         return None
-    verb = "is" if len(masks) == 1 else "are"
-    problem = (
-        f"{len(masks):,} of {len(names):,} files {verb} called as masks of others: {listed(masks)}"
-    )
+    have = "has the name of a mask" if len(masks) == 1 else "have the names of masks"
+    problem = f"{len(masks):,} of {len(names):,} files {have}: {listed(masks)}"
     return Misread(
         problem,
         "classes: [...], if these are images like the others; or move the masks out of the source",

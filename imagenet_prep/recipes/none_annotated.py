@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePath
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
@@ -32,7 +33,7 @@ def none_annotated(
     )
     return InputError(
         f"{place}: {none_is_there}",
-        _expected_name(images, missing),
+        _expected_file(images.names[0], missing[0]),
         "get the images, or give each annotation the name of its image",
     )
 
@@ -54,6 +55,12 @@ def _other_names(place: str, missing: Sequence[str], images: AnnotatedImages) ->
             "or write `strip: FOLDERS/` in the recipe"
         )
     return InputError(f"{place}: {none_is_there}", _expected_name(images, missing), hint)
+
+
+def _expected_file(image: str, file: str) -> str:
+    """A file name that an image could have, and one of no image; both have the same ending."""
+    name = f"{PurePath(image).stem}{PurePath(file).suffix}"
+    return f"expected a name such as {name} for the image {image}, got {PurePath(file).name}"
 
 
 def _expected_name(images: AnnotatedImages, missing: Sequence[str]) -> str:

@@ -133,8 +133,9 @@ def refuse_unlisted(file: RecipeFile, layout: Layout, *, is_made: bool) -> Usage
         return refuse_unsealed(file, layout.data_dir, layout.elsewhere())
     place, function = file.place(("source", "python")), file.recipe.source.value
     return UsageError(
-        f"{place}: no rows of {function} are kept in {layout.data_dir}",
-        "expected the DATA_DIR of its convert --allow-python, which keeps them there",
+        f"{place}: this recipe was not converted into {layout.data_dir}",
+        "expected the folder that convert --allow-python wrote with it: it has the rows of "
+        f"{function}",
         command("verify", "DATA_DIR", (("config", file.path),)),
     )
 

@@ -121,7 +121,10 @@ def walk(
 def _remedy_of_zip(archive: object, inside: str) -> str:
     """The advice for a zip whose name is not that of a zip; it may be ``inside`` an archive."""
     if inside:
-        return f"unpack {archive}, and rename {inside} so that it ends with {ZIP}"
+        return (
+            f"unpack {archive}, rename {inside} so that it ends with {ZIP}, then name such files "
+            f"in the recipe: source: {{tar: 'FOLDER/*{ZIP}', tar_folders: true}}"
+        )
     rename = f"rename it so that it ends with {ZIP}"
     return rename if isinstance(archive, Path) else f"copy it to a local disk, and {rename}"
 

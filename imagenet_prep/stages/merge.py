@@ -111,8 +111,8 @@ def _nothing_to_merge(state: SetState) -> InputError:
         )
     if state.kind == "finished":
         return InputError(
-            f"{layout.plan_path.parent} has files of ranks, but no usable plan",
-            f"expected {layout.plan_path}, next to a finished set",
+            f"{layout.output_dir} holds a finished set: there is nothing to merge",
+            f"expected an unfinished set with a usable plan: {layout.plan_path}",
             Hint("to check the finished set: ", command("verify", layout.output_dir)),
         )
     return InputError(state.sentence, f"expected a plan: {layout.plan_path}", state.following)

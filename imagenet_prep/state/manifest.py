@@ -149,6 +149,10 @@ class _Saved(Manifest, frozen=True, forbid_unknown_fields=True):
     shards: dict[str, ShardEntry]  # type: ignore[assignment]
 
 
+KEPT = "keeps the shards that journal.jsonl lists, and makes the others"
+"""The work of convert on shards without a usable manifest."""
+
+
 class _Schema(Struct):
     schema: Any = SCHEMA
 
@@ -218,7 +222,7 @@ def _other_schema(path: AnyPath, schema: object) -> InputError:
             lead,
             "remove it and run the same ",
             mention("convert"),
-            " again: finished shards are kept",
+            f" again: it {KEPT}",
         ),
     )
 
@@ -255,7 +259,7 @@ def changed(path: AnyPath, fault: str = "its content does not match its checksum
         Hint(
             "run the same ",
             mention("convert"),
-            " again: it writes the manifest again, and finished shards are kept",
+            f" again: it writes the manifest again, {KEPT}",
         ),
     )
 
@@ -326,6 +330,6 @@ def not_understood(subject: str) -> InputError:
         Hint(
             "remove the manifest and run the same ",
             mention("convert"),
-            " again: finished shards are kept",
+            f" again: it {KEPT}",
         ),
     )

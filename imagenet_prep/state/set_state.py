@@ -20,7 +20,7 @@ from imagenet_prep.hints import Hint
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
 from imagenet_prep.state.indexes import settle
 from imagenet_prep.state.journal import Journal
-from imagenet_prep.state.manifest import Manifest
+from imagenet_prep.state.manifest import KEPT, Manifest
 from imagenet_prep.state.plan_file import Plan
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.files import kind_in_words, kind_of, names_in
@@ -41,7 +41,7 @@ StateKind = Literal[
 REWRITE = Hint(
     "run the same ",
     mention("convert"),
-    " again: it writes the manifest again, and finished shards are kept",
+    f" again: it writes the manifest again, {KEPT}",
 )
 RESUME = Hint(
     "run the same ",

@@ -276,7 +276,8 @@ class DeviceBatches:
             place = draft.record.place
             raise InputError(
                 f"{place}: {self._device} decodes its image to other pixels than the CPU",
-                f"expected at most {MOST_APART:.0f} levels on average, got {apart:.1f}",
+                f"expected a difference of at most {MOST_APART:.0f} of 255 per value on average, "
+                f"got {apart:.1f}",
                 "report it, and leave decode=... out: workers decode then",
             )
 

@@ -63,7 +63,7 @@ class EpochPlace:
         if self.ahead or (self.rank is not None and self.world > 1):
             raise UsageError(
                 f"the state is of rank {self.rank} of {self.world} with batches of "
-                f"{self.batch_size}, out of order",
+                f"{self.batch_size}, given in any order (in_order=False)",
                 f"this is rank {rank} of {world} with batches of {batch_size}",
                 "load the state of each rank into that rank, with the same world and batch_size; "
                 "states without in_order=False have no such limit",

@@ -15,6 +15,11 @@ from imagenet_prep.recipes.splits import split_names, splits_above
 from imagenet_prep.sources.names import Names
 from imagenet_prep.text import listed, number_of
 
+_CHOICES_OF_MASKS = (
+    "move the masks away, or use them in a recipe: mask: {folder: FOLDER, suffix: END_OF_NAME}; "
+    "if they are images like the others, write a recipe without labels"
+)
+
 
 def recognise(inspection: Inspection) -> Interpretation | None:
     """Files without classes: all in one folder, or in none;
@@ -93,8 +98,7 @@ def _faults_of_masks(inspection: Inspection, items: Sequence[str]) -> list[Input
     if mixed is None:
         return []
     problem = f"{inspection.folder}: {mixed.what}"
-    hint = f"a recipe can say: {mixed.choice}"
-    return [InputError(problem, "expected images alone", hint)]
+    return [InputError(problem, "expected images alone", _CHOICES_OF_MASKS)]
 
 
 def _splits_by_tops(names: Sequence[str]) -> dict[str, str]:

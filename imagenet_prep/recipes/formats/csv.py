@@ -14,7 +14,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.hints import Hint, join_hints
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.annotation_files import check_size, parse_number, read_table
+from imagenet_prep.recipes.annotation_files import check_size, parse_number, read_table, size_text
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_names import read_box_names
 from imagenet_prep.recipes.box_policy import (
@@ -156,7 +156,7 @@ def _other_size(size: Size, expected: Size, place: str) -> InputError:
     """The error for an image that has two sizes."""
     width, height = size
     expected_width, expected_height = expected
-    problem = f"the image has a size of {width} x {height}"
+    problem = size_text(width, height)
     return fault(
         place, problem, f"expected {expected_width} x {expected_height}, as in an earlier row"
     )

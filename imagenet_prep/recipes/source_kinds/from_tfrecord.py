@@ -38,7 +38,7 @@ _WORDS = "image/class/text"
 
 
 class _ContentError(ExampleError):
-    """A sound record that is no Example."""
+    """A sound record that is no Example, or one without features."""
 
 
 class _NoImageError(ExampleError):
@@ -97,13 +97,13 @@ def _unreadable(path: Path, start: bytes, number: int, error: Exception) -> Inpu
             Hint("decompress it, then run the same command again: ", decompress),
         )
     place = path if isinstance(error, FramingError) else f"{path}, record {number:,},"
-    hint = "get a sound copy of the file, or leave it out"
+    hint = "get a sound copy of the file, or move it away"
     if isinstance(error, _ContentError):
-        hint = "leave the file out"
+        hint = "move the file away"
     if isinstance(error, _NoImageError):
         hint = (
             "if its pixels are raw, encode them as PNG or JPEG first, or write a function for "
-            "source: {python: MODULE:FUNCTION}; or leave the file out"
+            "source: {python: MODULE:FUNCTION}; or move the file away"
         )
     return InputError(
         f"{place} can't be read: {error}",
@@ -136,8 +136,10 @@ def _find_image(features: Mapping[str, Feature]) -> str:
         if ending_of(feature.values[0]):
             candidates.append(name)
     if not candidates:
-        names = listed(sorted(features), 6) or "it has none"
-        raise _NoImageError(f"no feature holds one image file (JPEG, PNG, ...): {names}")
+        if not features:
+            raise _ContentError("it has no features")
+        names = listed(sorted(features), 6)
+        raise _NoImageError(f"none of its features holds one image file (JPEG, PNG, ...): {names}")
     if "image/encoded" in candidates:
         return "image/encoded"
     return min(candidates, key=lambda name: ("image" not in name, name))
