@@ -66,7 +66,9 @@ def test_an_archive_of_the_right_size_that_came_in_part_is_damaged(
     """
     path = data_dir / "raw-data" / name
     fill(path, *span)
-    with pytest.raises(InputError, match=r"is damaged, or can't be read in place, at byte") as caught:
+    with pytest.raises(
+        InputError, match=r"is damaged, or can't be read in place, at byte"
+    ) as caught:
         convert(Layout(data_dir), ENGINE, PART)
     assert str(path) in caught.value.what
     assert not Layout(data_dir).plan_path.exists()
