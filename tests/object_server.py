@@ -85,8 +85,9 @@ def run_object_server(folder: Path) -> Iterator[ObjectServer]:
         "-ip.bind=127.0.0.1",
         "-master.telemetry=false",
         "-master.volumeSizeLimitMB=256",
+        "-volume.max=8192",  # not by the room on the disk: each test has a bucket, of some volumes
     ]
-    command = [_weed(), "server", f"-dir={folder / 'data'}", "-volume.max=0", *options]
+    command = [_weed(), "server", f"-dir={folder / 'data'}", *options]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:

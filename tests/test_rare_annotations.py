@@ -75,7 +75,7 @@ STATES: Mapping[str, Rare] = {
     "a width far below 0": Rare(
         {"voc": "b"},
         {"b/a.xml": xml(-9e15)},
-        "size of -9000000000000000 x 9\nexpected sides of 1 to 9,007,199,254,740,992 pixels",
+        "-9000000000000000 x 9 pixels",
     ),
     "a corner far below 0": Rare(
         {"voc": "b"},

@@ -447,6 +447,7 @@ def test_a_number_of_seconds_that_is_none_is_wrong_usage(
         locate("s3://bucket/a").exists()
 
 
+@pytest.mark.objects
 @pytest.mark.parametrize(
     ("scheme", "variable", "reason", "advice"),
     [

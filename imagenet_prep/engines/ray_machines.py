@@ -20,9 +20,14 @@ _log = logging.getLogger(__name__)
 
 
 def nodes() -> list[dict[str, Any]]:
-    """The machines of the cluster that are up and accept tasks."""
+    """The machines of the cluster that are up and accept tasks.
+
+    Raises:
+        NetworkError: the head is gone: it alone knows them.
+    """
     import ray
 
+    await_head()
     return [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
 
 
@@ -32,9 +37,14 @@ def slots(nodes: Iterable[dict[str, Any]]) -> int:
 
 
 def machine_name(node_id: str) -> str:
-    """The name and the address of a machine, which may be gone."""
+    """The name and the address of a machine, which may be gone.
+
+    Raises:
+        NetworkError: the head is gone: it alone knows the name.
+    """
     import ray
 
+    await_head()
     for node in ray.nodes():
         if node["NodeID"] == node_id:
             return f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})"

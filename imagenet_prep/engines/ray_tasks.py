@@ -25,7 +25,6 @@ from typing import Any, Generic
 
 from imagenet_prep.engines.ray_machines import (
     LOOK,
-    await_head,
     line_of,
     machine_name,
     nodes,
@@ -144,7 +143,6 @@ class Flight(Generic[T, R]):
     def _room(self) -> int:
         """The number of tasks that may be submitted now."""
         if time.monotonic() - self._looked > LOOK:
-            await_head()
             fit = [node for node in nodes() if node["NodeID"] not in self._unfit]
             if self._unfit and not fit:
                 raise _nobody(list(self._unfit.values()))
