@@ -381,6 +381,13 @@ def test_a_bare_name_that_occurs_twice_labels_neither(tmp_path: Path) -> None:
         f"{recipe}{{file: labels.txt, unlabelled: skip, missing: ignore}}\nrecord: {{l: label}}\n",
     )
     assert names(only.splits[0]) == ["set/b/1.npy"]
+    every_file = "set/a/0.npy:1\nset/b/0.npy:1\nset/b/1.npy:2\n"
+    (tmp_path / "labels.txt").write_text(f"{every_file}0.npy:1\n")
+    keys = "{file: labels.txt, missing: ignore}\nrecord: {l: label}\n"
+    every = plan(tmp_path, f"{recipe}{keys}")
+    assert len(names(every.splits[0])) == 3, (
+        "no file lacks its label: the line that fits two says nothing new"
+    )
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,8 @@ def test_a_name_may_have_brackets() -> None:
     names = ["d/a (1).png", "n/a (1).png"]
     with pytest.raises(PrepError, match=r"may be d/a \(1\)\.png, n/a"):
         refuse_namesakes("x.json", ["a (1).png (x.json: images[1] (id 2))"], names)
+    with pytest.raises(PrepError, match=r"may be d/a\.png, n/a"):  # a name without a place
+        refuse_namesakes("x", ["a.png"], ["d/a.png", "n/a.png"])
 
 
 def test_a_pipe_is_called_so(tmp_path: Path) -> None:

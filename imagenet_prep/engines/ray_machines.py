@@ -36,19 +36,20 @@ def slots(nodes: Iterable[dict[str, Any]]) -> int:
     return max(1, int(sum(node["Resources"]["CPU"] for node in nodes)))
 
 
-def machine_name(node_id: str) -> str:
-    """The name and the address of a machine, which may be gone.
+def machine_names(node_ids: Iterable[str]) -> list[str]:
+    """The name and the address of each machine, which may be gone.
 
     Raises:
-        NetworkError: the head is gone: it alone knows the name.
+        NetworkError: the head is gone: it alone knows the names.
     """
     import ray
 
     await_head()
-    for node in ray.nodes():
-        if node["NodeID"] == node_id:
-            return f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})"
-    return node_id
+    names = {
+        node["NodeID"]: f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})"
+        for node in ray.nodes()
+    }
+    return [names.get(node_id, node_id) for node_id in node_ids]
 
 
 def await_head() -> None:

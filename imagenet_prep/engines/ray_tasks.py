@@ -26,7 +26,7 @@ from typing import Any, Generic
 from imagenet_prep.engines.ray_machines import (
     LOOK,
     line_of,
-    machine_name,
+    machine_names,
     nodes,
     slots,
     tell_if_busy,
@@ -99,8 +99,11 @@ class Flight(Generic[T, R]):
             yield from self._send(_Attempt(task, []))
         while self._out:
             yield from self._collect()
-        machines = (f"{machine_name(node)} {len(done)}" for node, done in self._tasks_done.items())
-        _log.info("shards by machine: %s", ", ".join(sorted(machines)) or "none")
+        with contextlib.suppress(NetworkError):  # the head is lost, but all is done
+            names = machine_names(self._tasks_done)
+            counts = map(len, self._tasks_done.values())
+            machines = [f"{name} {count}" for name, count in zip(names, counts, strict=True)]
+            _log.info("shards by machine: %s", ", ".join(sorted(machines)) or "none")
 
     def close(self) -> None:
         """Let no waiting task start, and give the running ones a little time; Ray ends their
@@ -251,7 +254,8 @@ class Flight(Generic[T, R]):
         """Give a machine no more tasks, and say why."""
         if node in self._unfit:
             return
-        reason = type(error)(f"{machine_name(node)}: {error.what}", error.detail, error.hint)
+        (name,) = machine_names([node])
+        reason = type(error)(f"{name}: {error.what}", error.detail, error.hint)
         self._unfit[node] = reason
         self._looked = -LOOK
         _log.warning("warning: a machine of the Ray cluster gets no more work: %s", _told(reason))

@@ -182,14 +182,15 @@ class ImageNet(CheckedDataset):
 
         sources = {split: find_source(layout, split) for split in facts.SPLITS}
         missing = [split for split, source in sources.items() if source is None]
-        for split in missing:
-            unread = find_unread(layout, split)
-            if unread is not None:
-                return unread.mend
-        if missing:
-            own_folder = own_images(layout)
+        with suppress(InputError):  # a folder that can't be listed is the next step's to name
+            for split in missing:
+                unread = find_unread(layout, split)
+                if unread is not None:
+                    return unread.mend
+            own_folder = own_images(layout) if missing else None
             if own_folder:
                 return command("init", own_folder)
+        if missing:
             if not layout.reads_own_raw:  # what download fetches is read without --raw
                 output = replace(layout, raw=None).elsewhere()
                 return command("status", layout.data_dir, output)

@@ -75,10 +75,11 @@ def _refuse_signed(image: ImageFile) -> None:
 
     Pillow reads those of 8 bits as unsigned ones: -1 becomes 255.
     """
+    if image.format != "TIFF":
+        return
     from PIL import TiffImagePlugin as Tiff
 
-    if not isinstance(image, Tiff.TiffImageFile):
-        return
+    assert isinstance(image, Tiff.TiffImageFile)
     if _SIGNED in image.tag_v2.get(Tiff.SAMPLEFORMAT, ()):
         bits = max(image.tag_v2.get(Tiff.BITSPERSAMPLE, (1,)))
         raise ImageError(

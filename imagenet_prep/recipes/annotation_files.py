@@ -51,8 +51,10 @@ def _side_text(side: float) -> str:
     return f"{int(side)}" if side == int(side) else f"{side:g}"
 
 
-def parse_number(text: str, place: str) -> float:
-    """The finite number of a text; raises InputError if it is none."""
+def parse_number(text: str, place: str, name: str = "") -> float:
+    """The finite number of a text; raises InputError, with the ``name`` of the value, if it is
+    none.
+    """
     try:
         number = float(text)
     except ValueError:
@@ -62,7 +64,8 @@ def parse_number(text: str, place: str) -> float:
     problem = "the number is missing"
     if text.strip():
         problem = f"{text[:40]!r} is not a valid number"
-    raise fault(place, problem, f"expected a finite number from -{MOST:,} to {MOST:,}")
+    place_of_value = f"{place}: {name}" if name else place
+    raise fault(place_of_value, problem, f"expected a finite number from -{MOST:,} to {MOST:,}")
 
 
 def check_numbers(values: Sequence[Any]) -> list[float]:

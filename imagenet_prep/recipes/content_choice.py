@@ -175,7 +175,7 @@ def _origin_of(file: RecipeFile, inputs: Inputs, names: Sequence[str]) -> str:
         if names[0] in table.paths:
             row = table.paths.index(names[0])
             return table.place(path, table.lines[row])
-    return str(getattr(source, source.kind))
+    return str(source.value)
 
 
 def _hint_on_content(file: RecipeFile, content: Content, names: Sequence[str]) -> str:

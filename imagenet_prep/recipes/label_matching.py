@@ -59,15 +59,17 @@ def match_files(
     matched_lines = np.flatnonzero(file_of_line >= 0)
     rows = np.full(len(listing), -1, np.int64)
     rows[file_of_line[matched_lines]] = matched_lines
-    if "error" in (keys.missing, keys.unlabelled or "error"):
-        unmatched_lines = np.flatnonzero(file_of_line < 0).tolist()
+    unmatched_lines = np.flatnonzero(file_of_line < 0).tolist()
+    unmatched_files = np.flatnonzero(rows < 0).tolist()
+    lines_are_refused = keys.missing == "error"
+    files_are_refused = bool(unmatched_files) and keys.unlabelled in (None, "error")
+    if unmatched_lines and (lines_are_refused or files_are_refused):
         unmatched_paths = _paths_with_places(table, unmatched_lines)
         refuse_namesakes(places, unmatched_paths, listing.names, strip or "")
     may_match_none = keys.unlabelled == "keep" and keys.missing == "ignore"
     if not len(matched_lines) and not may_match_none:
         raise _none_matched(table, listing, places, strip)
     if keys.unlabelled != "keep":
-        unmatched_files = np.flatnonzero(rows < 0).tolist()
         unlabelled = [listing.names[row] for row in unmatched_files]
         files_have = number_of(len(unlabelled), "file has", "files have")
         notes += left_out(
@@ -86,7 +88,6 @@ def match_files(
         "expected every file once",
         "take them out, or skip such lines with labels: {file: ..., missing: ignore}",
     )
-    unmatched_lines = np.flatnonzero(file_of_line < 0).tolist()
     if unmatched_lines and len(listing) < len(inputs.listing):
         unmatched_lines = _unlisted_lines(file, inputs, table, path, unmatched_lines)
     paths_match = number_of(len(unmatched_lines), "path matches", "paths match")

@@ -36,7 +36,11 @@ def refuse_namesakes(
 
 
 def path_alone(path_and_place: str) -> str:
-    """The path without its place, which follows in brackets; both can have brackets themselves."""
+    """The path without its place, if that follows in brackets;
+    both can have brackets themselves.
+    """
+    if not path_and_place.endswith(")"):
+        return path_and_place
     depth = 0
     for position in range(len(path_and_place) - 1, -1, -1):
         if path_and_place[position] == ")":

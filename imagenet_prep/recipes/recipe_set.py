@@ -377,13 +377,13 @@ class RecipeSet(CheckedDataset):
 
     def _recorded(self, planned: PlannedSet, splits: Collection[str]) -> PlannedSet:
         """These splits; raises InputError if the settings are not those of the manifest."""
-        from imagenet_prep.recipes.changed_settings import first_difference
-
         assert self.manifest is not None
         recorded = self.manifest.settings
         names = sorted({*planned.settings, *recorded})
         changed = [name for name in names if planned.settings.get(name) != recorded.get(name)]
         if changed:
+            from imagenet_prep.recipes.changed_settings import first_difference
+
             problem = f"{self.path} gives other settings than the shards were made with"
             raise InputError(
                 f"{problem}: {', '.join(changed)}",

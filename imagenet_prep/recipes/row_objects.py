@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -108,10 +109,6 @@ def shown_cell(value: Any) -> str:
     return f"{beginning!r} ({type(value).__name__})"
 
 
-_TOO_LARGE = 1 << 1000
-"""No float is as large, but infinity; a whole number may be."""
-
-
 def read_number(value: Any, place: str, name: str) -> float:
     """A finite number; the cells of a CSV are texts."""
     number: float = value
@@ -121,8 +118,8 @@ def read_number(value: Any, place: str, name: str) -> float:
         except ValueError:
             number = math.nan
     is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
-    if not is_number or not abs(number) < _TOO_LARGE:
-        is_too_long = isinstance(number, int) and abs(number) >= _TOO_LARGE
+    if not is_number or not abs(number) <= sys.float_info.max:
+        is_too_long = isinstance(number, int) and abs(number) > sys.float_info.max
         expected = "expected at most 64 bits" if is_too_long else "expected a finite number"
         raise fault(place, f"{name} is {shown_cell(value)}", expected)
     return number

@@ -150,11 +150,12 @@ class Encoder:
                 if feature is None:
                     continue
                 kind = KINDS[type(feature)]
-                current = _FirstKind(kind, number, is_serialized)
-                first = self._first_kinds.get((part, name), current)
-                if kind != first.kind:
+                first = self._first_kinds.get((part, name))
+                if first is None:
+                    kinds[part, name] = _FirstKind(kind, number, is_serialized)
+                elif kind != first.kind:
+                    current = _FirstKind(kind, number, is_serialized)
                     raise _changed(part, name, current, first)
-                kinds[part, name] = first
         self._first_kinds.update(kinds)
 
 

@@ -57,6 +57,7 @@ class InitSummary(Struct, frozen=True):
         recipe: the file that was written.
         text: its content.
         found: what the folder holds, as text.
+        nouns: what its items are called: "images" or "arrays".
         structure: the recognised structure.
         evidence: the reasons for the structure.
         classes: the number of files per class, in the order of their labels.
@@ -69,6 +70,7 @@ class InitSummary(Struct, frozen=True):
     recipe: Path
     text: str
     found: str
+    nouns: str
     structure: str
     evidence: tuple[str, ...]
     classes: Mapping[str, int]
@@ -144,6 +146,7 @@ def init(
         recipe=target,
         text=text,
         found=content,
+        nouns="arrays" if proposal.content == "array" else "images",
         structure=choice.name,
         evidence=(
             *evidence,

@@ -23,7 +23,7 @@ from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import KEPT, Manifest
 from imagenet_prep.state.plan_file import Plan
 from imagenet_prep.state.set_records import SetRecords
-from imagenet_prep.storage.files import kind_in_words, kind_of, names_in
+from imagenet_prep.storage.files import IN_WORDS, kind_in_words, names_in
 from imagenet_prep.storage.layout import (
     MAX_SHARDS,
     Layout,
@@ -293,7 +293,7 @@ class _Evidence(Struct, frozen=True):
         if is_whole:
             return SetState(kind="finished", **facts)
         facts |= {"missing": missing, "strays": strays}
-        reason = _contradiction(missing, strays, self.layout, manifest)
+        reason = _contradiction(missing, strays, sizes, self.layout, manifest)
         return SetState(kind="contradictory", reason=reason, **facts)
 
     def _may_have_other_plan(self, manifest: Manifest) -> bool:
@@ -440,14 +440,19 @@ def _grows(plan: Plan, manifest: Manifest, strays: Collection[str]) -> bool:
 
 
 def _contradiction(
-    missing: Collection[str], strays: Collection[str], layout: Layout, manifest: Manifest
+    missing: Collection[str],
+    strays: Collection[str],
+    sizes: Mapping[str, int],
+    layout: Layout,
+    manifest: Manifest,
 ) -> str:
     if missing:
         name = next(iter(missing))
         path = layout.shard_path(name)
-        state = f"is {kind_in_words(path)}"
-        if kind_of(path) == "file":
-            state = f"has {number_of(path.stat().st_size, 'byte')}"
+        kind = kind_in_words(path)
+        state = f"is {kind}"
+        if name in sizes and kind == IN_WORDS["file"]:
+            state = f"has {number_of(sizes[name], 'byte')}"
         expected = f"the manifest lists {manifest.shards[name].size:,} bytes"
         count = f" ({number_of(len(missing), 'shard')} in all)" if len(missing) > 1 else ""
         return f"{name} {state}, and {expected}{count}"

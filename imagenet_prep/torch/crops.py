@@ -178,10 +178,12 @@ def _middle(size: int, resized: int, side: int) -> tuple[float, float]:
 
 
 def _number(value: Any) -> float:
-    """A number of any type; NaN for what is none."""
+    """A number of any type; NaN for what is none, or a text."""
+    if isinstance(value, (str, bytes, bytearray)):
+        return math.nan
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return math.nan
 
 
@@ -197,7 +199,7 @@ def _limits(name: str, values: tuple[float, float], most: float) -> tuple[float,
     """The limits of a RandomResizedCrop; raises UsageError."""
     try:
         low, high = map(float, values)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         low = high = math.nan
     if not 0 < low <= high <= most:
         expected = "expected a lower and an upper limit, above 0"

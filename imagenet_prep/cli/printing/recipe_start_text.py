@@ -26,9 +26,7 @@ def print_init(summary: InitSummary, quiet: bool) -> None:
     tell(f"found {summary.found}", *summary.evidence)
     if summary.classes:
         classes = _class_counts(summary.classes)
-        _, noun, *_ = summary.found.split(" ")
-        items = "arrays" if noun.startswith("array") else "images"
-        tell(f"{items} per class: {classes}", f"labels: {summary.labels}")
+        tell(f"{summary.nouns} per class: {classes}", f"labels: {summary.labels}")
     for text in summary.passed:
         tell(Hint("skipped: ", text))
     tell(*summary.warnings)

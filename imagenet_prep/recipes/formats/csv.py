@@ -214,8 +214,8 @@ def _row(texts: Mapping[str, str], place: str) -> _Row:
     class_name = texts["label"]
     size = None
     if texts.get("width") and texts.get("height"):
-        width = parse_number(texts["width"], f"{place}: width")
-        height = parse_number(texts["height"], f"{place}: height")
+        width = parse_number(texts["width"], place, "width")
+        height = parse_number(texts["height"], place, "height")
         size = check_size(width, height, place)
     is_sized = "box_width" in texts
     edge_names = _SIZED_EDGES if is_sized else _EDGES
@@ -228,7 +228,7 @@ def _row(texts: Mapping[str, str], place: str) -> _Row:
     if not has_box:
         return _Row(name, class_name, None, size, place)
     xmin, ymin, width_or_xmax, height_or_ymax = (
-        parse_number(edge, f"{place}: {name_of_edge.removeprefix('box_')}")
+        parse_number(edge, place, name_of_edge.removeprefix("box_"))
         for name_of_edge, edge in zip(edge_names, edges, strict=True)
     )
     corners = (xmin, ymin, width_or_xmax, height_or_ymax)

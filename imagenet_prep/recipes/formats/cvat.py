@@ -66,7 +66,7 @@ def _read_object(element: ElementTree.Element, place: str) -> DrawnObject:
     label = element.get("label", "")
     if not label:
         raise fault(place, "the object has no label", "expected the class")
-    rotation = parse_number(element.get("rotation", "0"), f"{place}: rotation")
+    rotation = parse_number(element.get("rotation", "0"), place, "rotation")
     if rotation % 360:
         problem = f"the {element.tag} is rotated"
         raise fault(place, problem, "expected a rotation of 0")
@@ -100,7 +100,7 @@ def _numbers(
     element: ElementTree.Element, attributes: Sequence[str], place: str
 ) -> Iterator[float]:
     """The numbers of these attributes."""
-    return (parse_number(element.get(name, ""), f"{place}: {name}") for name in attributes)
+    return (parse_number(element.get(name, ""), place, name) for name in attributes)
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:

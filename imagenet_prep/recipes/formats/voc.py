@@ -59,7 +59,7 @@ def _text(element: ElementTree.Element, path: str) -> str:
 def _number(element: ElementTree.Element, path: str, place: str, default: str = "") -> float:
     text = _text(element, path) or default
     _, _, tag = path.rpartition("/")
-    return parse_number(text, f"{place}: <{tag}>")
+    return parse_number(text, place, f"<{tag}>")
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:

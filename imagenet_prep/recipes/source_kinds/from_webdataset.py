@@ -15,7 +15,7 @@ from typing import Any
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.joined_samples import Samples, usual_label
-from imagenet_prep.recipes.json_faults import HALF_PAIR_REASON, json_reason
+from imagenet_prep.recipes.json_faults import json_reason
 from imagenet_prep.recipes.recipe_file import shortened
 from imagenet_prep.recipes.sample_columns import columns_of
 from imagenet_prep.recipes.sample_sources import list_sample_inputs
@@ -129,8 +129,6 @@ def _member_value(data: bytes, ending: str, name: str) -> Any:
         reason = json_reason(error)
         if isinstance(error, UnicodeDecodeError):
             reason = "it is not UTF-8"
-        elif isinstance(error, UnicodeEncodeError):
-            reason = HALF_PAIR_REASON
         raise InputError(f"{name} can't be read", reason, "correct it in its archive") from error
 
 
