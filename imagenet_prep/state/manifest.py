@@ -152,6 +152,12 @@ class _Saved(Manifest, frozen=True, forbid_unknown_fields=True):
 KEPT = "keeps the shards that journal.jsonl lists, and makes the others"
 """The work of convert on shards without a usable manifest."""
 
+REWRITE = Hint(
+    "run the same ",
+    mention("convert"),
+    f" again: it writes the manifest again, {KEPT}",
+)
+
 
 class _Schema(Struct):
     schema: Any = SCHEMA
@@ -256,11 +262,7 @@ def changed(path: AnyPath, fault: str = "its content does not match its checksum
     return InputError(
         f"{path} has changed since it was written",
         fault,
-        Hint(
-            "run the same ",
-            mention("convert"),
-            f" again: it writes the manifest again, {KEPT}",
-        ),
+        REWRITE,
     )
 
 

@@ -20,7 +20,7 @@ from imagenet_prep.hints import Hint
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
 from imagenet_prep.state.indexes import settle
 from imagenet_prep.state.journal import Journal
-from imagenet_prep.state.manifest import KEPT, Manifest
+from imagenet_prep.state.manifest import REWRITE, Manifest
 from imagenet_prep.state.plan_file import Plan
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.files import IN_WORDS, kind_in_words, names_in
@@ -38,11 +38,6 @@ StateKind = Literal[
     "nothing", "foreign", "part", "replacing", "unfinished", "finished", "contradictory"
 ]
 
-REWRITE = Hint(
-    "run the same ",
-    mention("convert"),
-    f" again: it writes the manifest again, {KEPT}",
-)
 RESUME = Hint(
     "run the same ",
     mention("convert"),
