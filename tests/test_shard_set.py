@@ -536,7 +536,7 @@ def test_no_such_split(layout: Layout, tmp_path: Path) -> None:
     """
     with pytest.raises(InputError, match="no val shards in") as caught:
         imagenet_prep.open(layout.data_dir, "val")
-    assert caught.value.detail.endswith("found: train, validation")
+    assert caught.value.detail.endswith("its splits: train, validation")
     with pytest.raises(InputError, match="no train shards in") as caught:
         imagenet_prep.open(layout.raw_dir, "train")
     assert "there are" not in caught.value.detail

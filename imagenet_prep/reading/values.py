@@ -98,7 +98,8 @@ class Decoder:
             ValueRuleError: it is a SequenceExample, or the bytes of a text are not UTF-8.
         """
         if has_feature_lists(data):
-            raise ValueRuleError("it is a tf.train.SequenceExample", "use records.read_sequences")
+            hint = "read it with imagenet_prep.records.read_sequences"
+            raise ValueRuleError("it is a tf.train.SequenceExample", hint)
         return keep_last(map(self._named_value, iter_entries(data)))
 
     def _is_list(self, name: str) -> bool:

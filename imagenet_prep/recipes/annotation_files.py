@@ -127,14 +127,13 @@ def json_content(path: Path) -> Buffer:
 
 def _json_fault(path: Path, error: Exception, expected: str) -> InputError:
     """The error for a JSON file of another shape."""
-    problem, _, key = str(error).partition(" - at ")
-    key_path = key.strip("`").removeprefix("$").removeprefix(".")
-    place = f"{path}: {key_path}" if key else str(path)
+    problem, key = json_problem(error)
+    place = f"{path}: {key.removeprefix('.')}" if key else str(path)
     if isinstance(error, RecursionError):
         problem = "the JSON is nested too deep"
     elif isinstance(error, UnicodeDecodeError):
         problem = "a text in it is not UTF-8"
-    return fault(place, json_problem(problem), expected)
+    return fault(place, problem, expected)
 
 
 _JSON_TYPES = {
@@ -148,10 +147,15 @@ _JSON_TYPES = {
 """The types of JSON values by msgspec's names."""
 
 
-def json_problem(problem: str) -> str:
+def json_problem(error: Exception) -> tuple[str, str]:
     """The problem of a JSON value, of which msgspec says "Expected `int`, got `str`", as a user
-    knows the types.
+    knows the types; and its key, such as ".boxes[0]", "" for the whole value.
     """
+    problem, _, key = str(error).partition(" - at ")
+    return _problem_in_words(problem), key.strip("`").removeprefix("$")
+
+
+def _problem_in_words(problem: str) -> str:
     missing = re.fullmatch(r"Object missing required field `(.*)`", problem)
     if missing:
         return f"the key {missing[1]} is missing"

@@ -143,10 +143,10 @@ def name_classes(file: RecipeFile, root: AnyPath, classes: Classes) -> Classes:
     new_names = names.names_of(classes.names, file.recipe.first_label)
     unnamed = [name for name in classes.names if name not in new_names]
     if unnamed:
-        named_count = number_of(len(new_names), "class", "classes")
-        problem = f"{place} names {named_count} of {len(classes.names):,}"
-        problem += f": no name for {listed(unnamed)}"
-        raise InputError(problem, "expected a name for each class")
+        classes_of_all = f"{len(unnamed):,} of {number_of(len(classes.names), 'class', 'classes')}"
+        problem = f"no name found in {place} for {classes_of_all}: {listed(unnamed)}"
+        hint = "an id that is a word needs a tab between it and its name" if names.in_order else ""
+        raise InputError(problem, "expected a name for each class", hint)
     return renamed(classes, new_names)
 
 
