@@ -667,6 +667,9 @@ def test_records_that_are_no_images(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="record 0 at byte 0") as said:
         _ = clip.features
     assert "records.read_sequences" in said.value.hint
+    with pytest.raises(InputError, match=r"record 0 at byte 0 .*Inception") as caught:
+        _ = clip.label
+    assert "records.read_sequences" in caught.value.hint
     write(tmp_path / "movies-00000-of-00002", [b"\xff\xff"])
     with pytest.raises(InputError, match="record 0 at byte 0 is damaged") as caught:
         _ = imagenet_prep.open(tmp_path, "movies")[0].features

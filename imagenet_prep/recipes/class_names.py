@@ -74,11 +74,7 @@ class NamesOfClasses(Struct, frozen=True):
         there are names.
         """
         plain_names = {_plain(key): name for key, name in self.by_id.items()}
-        names: dict[str, str] = {}
-        for key in ids:
-            plain_key = _plain(key)
-            if plain_key in plain_names:
-                names[key] = plain_names[plain_key]
+        names = {key: plain_names[_plain(key)] for key in ids if _plain(key) in plain_names}
         if names:
             return names
         ordered = self.in_order
@@ -87,6 +83,20 @@ class NamesOfClasses(Struct, frozen=True):
         if not ordered:
             return {}
         return _names_by_number(ids, ordered, first_label)
+
+    def names_of_all(
+        self, ids: Collection[str], first_label: int | None, place: str
+    ) -> dict[str, str]:
+        """The name of each id, as ``names_of``; raises InputError if one has none."""
+        names = self.names_of(ids, first_label)
+        unnamed = [class_id for class_id in ids if class_id not in names]
+        if unnamed:
+            count = f"{len(unnamed):,} of {number_of(len(ids), 'class', 'classes')}"
+            problem = f"no name found in {place} for {count}: {listed(unnamed)}"
+            are_unknown = bool(self.in_order) and not names
+            hint = "write a tab between each id and its name" if are_unknown else ""
+            raise InputError(problem, "expected a name for each class", hint)
+        return names
 
     @property
     def are_ids(self) -> bool:
@@ -140,14 +150,7 @@ def name_classes(file: RecipeFile, root: AnyPath, classes: Classes) -> Classes:
     else:
         names = NamesOfClasses(dict(class_names))
         place = file.place(("class_names",))
-    new_names = names.names_of(classes.names, file.recipe.first_label)
-    unnamed = [name for name in classes.names if name not in new_names]
-    if unnamed:
-        classes_of_all = f"{len(unnamed):,} of {number_of(len(classes.names), 'class', 'classes')}"
-        problem = f"no name found in {place} for {classes_of_all}: {listed(unnamed)}"
-        hint = "an id that is a word needs a tab between it and its name" if names.in_order else ""
-        raise InputError(problem, "expected a name for each class", hint)
-    return renamed(classes, new_names)
+    return renamed(classes, names.names_of_all(classes.names, file.recipe.first_label, place))
 
 
 def renamed(classes: Classes, names: Mapping[str, str]) -> Classes:
@@ -274,21 +277,17 @@ def _from_rows(rows: Sequence[Mapping[str, Any]]) -> NamesOfClasses | None:
     if not rows:
         return None
     columns = {str(name).lower(): name for name in rows[0]}
-    id_columns = [columns[usual] for usual in _IDS if usual in columns]
-    if not id_columns:
+    id_column = next((columns[usual] for usual in _IDS if usual in columns), None)
+    name_columns = (columns[usual] for usual in _NAMES if usual in columns)
+    name_column = next((name for name in name_columns if name != id_column), None)
+    if id_column is None or name_column is None:
         return None
-    id_column = id_columns[0]
-    name_columns = [columns[usual] for usual in _NAMES if usual in columns]
-    for name_column in name_columns:
-        if name_column == id_column:
-            continue
-        pairs: list[tuple[str, str]] = []
-        for row in rows:
-            class_id, name = row.get(id_column), row.get(name_column)
-            if class_id is not None and name is not None:
-                pairs.append((str(class_id), str(name).strip()))
-        return _keyed(pairs)
-    return None
+    pairs: list[tuple[str, str]] = []
+    for row in rows:
+        class_id, name = row.get(id_column), row.get(name_column)
+        if class_id is not None and name is not None:
+            pairs.append((str(class_id), str(name).strip()))
+    return _keyed(pairs)
 
 
 _PB_ITEM = re.compile(r"item\s*\{([^}]*)\}", re.DOTALL)
