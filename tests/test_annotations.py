@@ -486,12 +486,12 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "COCO: outside": (
         COCO,
         item("annotations", 0, bbox=[0, 0, 500, 3]),
-        "a box of 0, 0, 500, 3 leads out",
+        "a box of xmin 0, ymin 0, xmax 500, ymax 3 leads out",
     ),
     "COCO: two pixels outside": (
         COCO,
         item("annotations", 0, bbox=[-2, 0, 5, 3]),
-        "a box of -2, 0, 3, 3 leads out of",
+        "a box of xmin -2, ymin 0, xmax 3, ymax 3 leads out of",
     ),
     "COCO: reversed": (COCO, item("annotations", 0, bbox=[9, 9, -5, 3]), "xmin <= xmax"),
     "COCO: no size": (
@@ -721,7 +721,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "YOLO: centre outside": (
         YOLO,
         yolo("0 0.5 1.5 0.1 0.1"),
-        "line 2: a box of 0.45, 1.45, 0.55, 1.55 leads out of",
+        "line 2: a box of xmin 0.45, ymin 1.45, xmax 0.55, ymax 1.55 leads out of",
     ),
     "YOLO: a class too many": (
         YOLO,
@@ -736,7 +736,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "YOLO: outside": (
         YOLO,
         yolo("0 0.05 0.5 0.2 0.1"),
-        "line 2: a box of -0.05, 0.45, 0.15, 0.55 leads out of",
+        "line 2: a box of xmin -0.05, ymin 0.45, xmax 0.15, ymax 0.55 leads out of",
     ),
     "YOLO: no names": (YOLO.replace(", names: yolo/data.yaml", ""), nothing, "no `names`"),
     "YOLO: no YAML": (

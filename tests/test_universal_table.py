@@ -356,7 +356,8 @@ def test_impossible_boxes(tmp_path: Path, policy: str, count: int) -> None:
     save(tmp_path / "t.jsonl", table(rows, "jsonl"))
     said = refusal(tmp_path, "source: {table: t.jsonl}\n")
     assert (
-        "t.jsonl, line 1: a box of 8, 8, 108, 12 leads out of the image of 16 x 16 pixels" in said
+        "t.jsonl, line 1: a box of xmin 8, ymin 8, xmax 108, ymax 12 leads out of the image of 16 x 16 pixels"
+        in said
     )
     out = converted(tmp_path, f"source: {{table: t.jsonl}}\nboxes_outside: {policy}\n")
     assert len(read_split(out, "train", set())["1.jpg"]["image/object/bbox/xmin"]) == count
