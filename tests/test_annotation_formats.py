@@ -704,7 +704,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
                 )
             )
         },
-        "regions[0]: 2 checkboxes are ticked in its attribute class; expected one, the class",
+        "regions[0]: 2 checkboxes are ticked in its attribute class; expected one that is ticked: the class",
     ),
     "VIA: a number for the class": (
         {"v.json": json.dumps(via({**rect(CAT), "region_attributes": {"class": 3}}))},

@@ -537,7 +537,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "COCO: no box": (
         COCO,
         coco(lambda v: v["annotations"][1].pop("bbox")),
-        "annotations[1] (id 2): the object has no bbox; expected it, or an outline",
+        "annotations[1] (id 2): the object has no bbox; expected a bbox, or an outline",
     ),
     "COCO: no such image": (
         COCO,
@@ -871,7 +871,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "annotated when turned": (
         XMLS,
         saves("xml/a.xml", voc_xml(48, 80, "")),
-        "has 80 x 48: its EXIF orientation may",
+        "has 80 x 48: width and height are swapped, perhaps by an EXIF",
     ),
     "a mask of another size": (
         MASKS,
@@ -887,6 +887,11 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         MASKS,
         saves("m/a.png", mask(80, 48)[:-20]),
         "its mask m/a.png: the PNG has no whole end",
+    ),
+    "the remedy for a mask that is cut": (
+        MASKS,
+        saves("m/a.png", mask(80, 48)[:-20]),
+        "; replace the mask, or leave",
     ),
     "an image without a mask": (
         MASKS,

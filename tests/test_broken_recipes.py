@@ -593,7 +593,7 @@ INPUTS = {
     "names in other bytes": (
         FOLDERS + "class_names: latin.txt\n",
         "latin.txt is not UTF-8, at byte 3",
-        "expected UTF-8",
+        "expected a text in UTF-8\nsave it as UTF-8",
     ),
     "names in a huge cell": (
         FOLDERS + "class_names: huge.csv\n",
@@ -603,7 +603,7 @@ INPUTS = {
     "classes in other bytes": (
         FOLDERS + "classes: latin.txt\n",
         "latin.txt is not UTF-8, at byte 3",
-        "expected UTF-8",
+        "expected a text in UTF-8\nsave it as UTF-8",
     ),
     "labels that are no JSON": (
         FILES + "labels: bad.jsonl\n",

@@ -17,6 +17,7 @@ import msgspec
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.box_policy import Size, fault
 from imagenet_prep.recipes.table_rows import LabelsFault, read_rows
+from imagenet_prep.sources.utf8_text import decode_text
 from imagenet_prep.storage.files import read_plain, view_of
 from imagenet_prep.text import has_doctype
 
@@ -82,11 +83,7 @@ def check_numbers(values: Sequence[Any]) -> list[float]:
 
 def read_text(path: Path) -> str:
     """The text of an annotation file; raises InputError if it is not UTF-8."""
-    try:
-        return read_plain(path, LARGEST).decode().removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        problem = f"the text is not UTF-8, at byte {error.start:,}"
-        raise fault(str(path), problem, "expected UTF-8") from error
+    return decode_text(path, read_plain(path, LARGEST))
 
 
 def read_xml(path: Path) -> ElementTree.Element:

@@ -21,6 +21,7 @@ from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.recipe_paths import need_path
 from imagenet_prep.recipes.table_rows import are_all
 from imagenet_prep.sources.names import below
+from imagenet_prep.sources.utf8_text import decode_text
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed, number_of
@@ -175,11 +176,7 @@ def read_names(path: AnyPath, content: bytes) -> NamesOfClasses:
     Raises:
         InputError: it holds none, or two for one id.
     """
-    try:
-        text = content.decode().removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        problem = f"{path} is not UTF-8, at byte {error.start:,}"
-        raise InputError(problem, "expected UTF-8") from error
+    text = decode_text(path, content)
     _, _, suffix = path.name.rpartition(".")
     readers = {"json": _from_json, "pbtxt": _from_pbtxt, "csv": _from_csv, "tsv": _from_csv}
     read = readers.get(suffix.lower(), _from_lines)

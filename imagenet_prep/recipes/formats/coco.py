@@ -186,7 +186,7 @@ def _corners(
     if is_segment:
         raise fault(place, "the segment has no bbox", "expected x, y, width, height")
     if outline is None:
-        raise fault(place, "the object has no bbox", "expected it, or an outline")
+        raise fault(place, "the object has no bbox", "expected a bbox, or an outline")
     assert image.size is not None
     return _corners_of_outline(outline, image.size, place)
 

@@ -111,7 +111,7 @@ def _read_object(region: _Json, place: str) -> DrawnObject:
         problem = f"the region has {shape or 'no label'}"
         raise fault(place, problem, f"expected one of {', '.join(_SHAPES)}")
     if not _is_one_name(region[shape]):
-        raise fault(place, f"{shape} is not a list of one label", 'expected such as ["cat"]')
+        raise fault(place, f"{shape} is not a list of one label", 'expected a list such as ["cat"]')
     try:
         return _place_object(region, shape, place)
     except (KeyError, TypeError, ValueError) as error:
