@@ -15,11 +15,12 @@ from PIL import Image
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import PrepError
 from imagenet_prep.recipes.changed_settings import first_difference
+from imagenet_prep.recipes.labels_file import parse_labels
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.namesakes import refuse_namesakes
 from imagenet_prep.recipes.recipe_paths import fault_of_path
 from imagenet_prep.recipes.shared_numbering import _hint_on_boxes
-from imagenet_prep.recipes.table_rows import LabelsFault, read_rows
+from imagenet_prep.recipes.table_rows import Form, LabelsFault, read_rows
 from imagenet_prep.recipes.typed_values import typed
 from imagenet_prep.tfrecord.example import BytesList, Int64List, encode_example
 from imagenet_prep.tfrecord.framing import frame
@@ -133,7 +134,7 @@ FAULTS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a number for a text": (
         lambda: typed([5], [1], is_text=False, kind="bytes"),
-        "5 is not a text",
+        "5 can't be read as a text: the recipe says `type: bytes`",
     ),
     "a long number": (
         lambda: typed(["9" * 50], [1], is_text=True),
@@ -152,6 +153,10 @@ FAULTS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: read_rows(b"[\n" + b"1" * 5000 + b"]", "json"),
         "a number has too many digits",
     ),
+    "a number that no float rounds to": (
+        lambda: typed(["3.4028236e38"], [1], is_text=True),
+        "3.4028236e38 does not fit in a 32-bit float",
+    ),
 }
 
 
@@ -162,6 +167,28 @@ def test_a_fault_of_a_value_shows_it(name: str) -> None:
     with pytest.raises(LabelsFault) as caught:
         fail()
     assert words in caught.value.reason
+
+
+def test_the_largest_float_is_one_as_numpy_writes_it() -> None:
+    """It rounds to a float, though it is a little above."""
+    assert typed(["3.4028235e38"], [1], is_text=True) == ("float", [3.4028235e38])
+
+
+PLACES: dict[str, tuple[bytes, Form, str]] = {
+    "a header below a count": (b"# x\n2\nname label\na.png 1\nb.png 2\n", "spaces", "x, line 3"),
+    "keys of JSON lines": (b'{"name": "a.png"}\n', "jsonl", "x"),
+    "a document of JSON": (b"\n[]", "json", "x"),
+    "lines that end with CR": (b"path,label\ra.png,\xe4\r", "csv", "x, line 2"),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_fault_of_labels_is_placed_where_it_is(name: str) -> None:
+    """In the line that has it, or in the whole file."""
+    content, form, place = PLACES[name]
+    with pytest.raises(LabelsFault) as caught:
+        parse_labels(content, form)
+    assert caught.value.place("x") == place
 
 
 def test_a_name_may_have_brackets() -> None:
