@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -19,11 +20,13 @@ from imagenet_prep.recipes.labels_file import parse_labels
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.namesakes import refuse_namesakes
 from imagenet_prep.recipes.recipe_paths import fault_of_path
+from imagenet_prep.recipes.row_source import TableRow, find_roles, gather
 from imagenet_prep.recipes.shared_numbering import _hint_on_boxes
 from imagenet_prep.recipes.table_rows import Form, LabelsFault, read_rows
 from imagenet_prep.recipes.typed_values import typed
 from imagenet_prep.tfrecord.example import BytesList, Int64List, encode_example
 from imagenet_prep.tfrecord.framing import frame
+from imagenet_prep.tfrecord.inception import EDGES
 
 
 def image() -> bytes:
@@ -172,6 +175,19 @@ def test_a_fault_of_a_value_shows_it(name: str) -> None:
 def test_the_largest_float_is_one_as_numpy_writes_it() -> None:
     """It rounds to a float, though it is a little above."""
     assert typed(["3.4028235e38"], [1], is_text=True) == ("float", [3.4028235e38])
+
+
+def test_rows_of_one_image_may_all_hold_nan() -> None:
+    """NaN differs from itself, and says the same in all rows of an image."""
+    values = {"file_name": "a.png", "class": "x", "age": math.nan} | dict.fromkeys(EDGES, 9)
+    roles = find_roles(values, "t", None, None)
+    rows = [TableRow(values | {"age": float("nan")}, "t", "") for _ in range(2)]
+    [image] = gather(rows, roles, is_text=False).images
+    assert len(image.objects) == 2
+    lines = (
+        b'{"path": "a.png", "label": "x", "age": NaN}\n{"path": "a.png", "label": "y", "age": NaN}'
+    )
+    assert parse_labels(lines, "jsonl", several="lines").labels == [["x", "y"]]
 
 
 PLACES: dict[str, tuple[bytes, Form, str]] = {

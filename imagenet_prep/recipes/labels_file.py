@@ -337,13 +337,12 @@ def _refuse_unequal(
     first_row = rows[0]
     first_value = column[first_row]
     for row in rows[1:]:
-        if column[row] == first_value:
+        value = column[row]
+        if value == first_value or repr(value) == repr(first_value):  # NaN is not equal to itself
             continue
         first_line = table.lines[first_row]
         first_place = f"{table.unit} {first_line}"
-        reason = (
-            f"{name} is {shown_value(column[row])}, and {shown_value(first_value)} in {first_place}"
-        )
+        reason = f"{name} is {shown_value(value)}, and {shown_value(first_value)} in {first_place}"
         path = table.paths[row]
         raise LabelsFault(table.lines[row], f"{reason}: expected one value for {path}")
 
