@@ -14,16 +14,19 @@ from made_tars import pack, save
 from PIL import Image
 
 from imagenet_prep.engines import make_engine
-from imagenet_prep.errors import PrepError
+from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.recipes.changed_settings import first_difference
+from imagenet_prep.recipes.classes import numbered
 from imagenet_prep.recipes.labels_file import parse_labels
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.namesakes import refuse_namesakes
+from imagenet_prep.recipes.recipe_file import read_recipe
 from imagenet_prep.recipes.recipe_paths import fault_of_path
 from imagenet_prep.recipes.row_source import TableRow, find_roles, gather
-from imagenet_prep.recipes.shared_numbering import _hint_on_boxes
+from imagenet_prep.recipes.shared_numbering import KnownNumbering, _hint_on_boxes, _NumberingCheck
 from imagenet_prep.recipes.table_rows import Form, LabelsFault, read_rows
 from imagenet_prep.recipes.typed_values import typed
+from imagenet_prep.state.numbering import Numbering
 from imagenet_prep.tfrecord.example import BytesList, Int64List, encode_example
 from imagenet_prep.tfrecord.framing import frame
 from imagenet_prep.tfrecord.inception import EDGES
@@ -229,6 +232,24 @@ def test_a_changed_setting_is_the_part_that_differs() -> None:
     assert first_difference("order", recorded, planned) == "expected order.train.seed: 1, got 2"
     words = 'expected codec: nothing, got "Pillow 99"'
     assert first_difference("codec", recorded, planned) == words
+
+
+@pytest.mark.parametrize(
+    ("known", "hint"),
+    [
+        ({"cat": 0, "dog": 1}, "classes: [cat, dog] and first_label: 0; or put a set of"),
+        ({"1": 1, "9": 9}, "put a set of other classes elsewhere, with --output"),
+    ],
+)
+def test_a_hint_on_classes_numbers_them_as_they_are(known: dict[str, int], hint: str) -> None:
+    """It says the first label where the recipe says another; no list counts with gaps."""
+    file = read_recipe(Path("r.yaml"), "source: {folders: a}\nfirst_label: 1\n")
+    classes = numbered(["cat", "dog"], ["cat", "dog"], 1)
+    numbering = Numbering(min(known.values()), known, {})
+    check = _NumberingCheck(file, classes, KnownNumbering("train", numbering), False)
+    with pytest.raises(InputError) as caught:
+        check.refuse_difference()
+    assert hint in caught.value.hint
 
 
 def test_a_hint_on_boxes_numbers_them_as_they_are() -> None:
