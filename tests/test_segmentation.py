@@ -706,7 +706,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "runs of another size": (
         {"segmentation": {"counts": [9], "size": [3, 3]}},
-        "its run lengths are of 3 x 3 pixels, the image has",
+        "its run lengths are for 3 x 3 pixels, the image has",
     ),
     "runs without counts": (
         {"segmentation": {"size": [3, 3]}},
