@@ -244,7 +244,7 @@ def test_damaged_arrays_are_named(tmp_path: Path, files: dict[str, bytes]) -> No
             pack({"1.jpg": picture("1.jpg"), "1.json": b"{"}),
             "1.json can't be read",
         ),
-        ("arrays: f", pickle.dumps({"data": print}), "its pickle names builtins.print"),
+        ("arrays: f", pickle.dumps({"data": print}), "its pickle requires builtins.print"),
         (
             "arrays: f",
             arrays(x=(2**4, 8, 8), y=(3,)),
