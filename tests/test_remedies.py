@@ -95,7 +95,8 @@ def test_a_raw_folder_that_was_named_is_not_asked_for_again(tmp_path: Path) -> N
     (tmp_path / "raw").mkdir()
     with pytest.raises(InputError) as caught:
         convert(Layout(tmp_path / "data", raw=tmp_path / "raw"), ENGINE)
-    then = "    (then leave out --raw, or name another folder with --raw)"
+    own = tmp_path / "data" / "raw-data"
+    then = f"    (then name {own} with --raw, or another folder)"
     assert caught.value.hint.endswith(then)
 
 

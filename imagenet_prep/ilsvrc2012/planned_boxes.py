@@ -57,7 +57,7 @@ def _parse(path: AnyPath, content: bytes, split: str, layout: Layout) -> BoxTabl
     except BoxesFault as fault:
         make_again = _set_aside_command(path).then(_annotate_command(layout, split))
         raise InputError(
-            f"{path} can't be read at line {fault.line:,}",
+            f"line {fault.line:,} of {path} can't be used",
             fault.reason,
             Hint("set it aside, and make it again: ", make_again),
         ) from fault
@@ -100,11 +100,12 @@ def _note_without_boxes(layout: Layout, split: str) -> str:
 
 
 def _command_for_validation_boxes(layout: Layout) -> str:
-    """The command that makes the file of validation boxes;
-    without annotations the one that downloads them.
+    """The command that makes the file of validation boxes, after the one that downloads missing
+    annotations.
 
     annotate requires those of train too.
     """
+    annotate = _annotate_command(layout, facts.VALIDATION)
     missing_archives: list[str] = []
     for split in facts.SPLITS:
         if find_annotations(layout, split) is None:
@@ -112,8 +113,8 @@ def _command_for_validation_boxes(layout: Layout) -> str:
     if missing_archives:
         only = ",".join(missing_archives)
         download = command("download", layout.data_dir, (("only", only),))
-        return Hint(download, "    (then run the same command again)")
-    return Hint("make it: ", _annotate_command(layout, facts.VALIDATION))
+        annotate = download.then(annotate)
+    return Hint("make it: ", annotate)
 
 
 # other boxes --------------------------------------------------------------------------------------
