@@ -77,7 +77,7 @@ class MisplacedImages(Struct, frozen=True):
         expected: how the images are read.
         mend: the command that makes them readable.
         folder: where they are, for a recipe of their own.
-        raw: the raw folder to name, if nothing else is wrong.
+        raw: the raw folder to name, in place of that command.
     """
 
     finding: str
