@@ -109,7 +109,7 @@ def test_an_archive_without_images_is_moved_and_not_described(tiny_data_dir: Pat
     with pytest.raises(InputError) as caught:
         convert(layout, ENGINE, options)
     assert caught.value.what == f"{archive} holds no train image of ILSVRC2012"
-    assert caught.value.hint == "move it away, and run the same command again"
+    assert caught.value.hint == "get an intact copy of it, or move it away to use another copy"
     archive.unlink()
     convert(layout, ENGINE, options)
 

@@ -235,7 +235,7 @@ def test_a_damaged_boxes_file_is_an_input_error(tiny_data_dir: Path, split: str)
     subprocess.run(["sh", "-c", move], check=True)
     command(*shlex.split(annotate_again))
     assert boxes_csv.read_bytes() == content
-    assert Path(f"{boxes_csv}.old").read_bytes() == damaged
+    assert Path(f"{boxes_csv}.moved").read_bytes() == damaged
     convert(layout, ENGINE, options)
 
 

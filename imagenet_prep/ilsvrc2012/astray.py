@@ -277,7 +277,6 @@ def refuse_unread(layout: Layout, split: str) -> None:
 def refuse_empty(layout: Layout, source: ImageSource, part: Part) -> None:
     """Raise InputError for a copy without any image of the part: its shards would be empty."""
     what = f"{source.path} holds no {source.split} image of {part.name}"
-    move = "move it away, and run the same command again"
     names: list[str] = []
     if source.path.is_dir():
         misplaced = find_misplaced(layout, source.split, FOLDERS[source.split], source.path)
@@ -294,14 +293,18 @@ def refuse_empty(layout: Layout, source: ImageSource, part: Part) -> None:
             "get a copy with these classes, or choose other classes",
         )
     if not source.is_unpacked:
-        raise InputError(what, "expected images with the names of image-net.org", move)
+        other = "get an intact copy of it, or move it away to use another copy"
+        raise InputError(what, "expected images with the names of image-net.org", other)
     raise InputError(
         what,
         (
             "expected images in folders such as n01440764, or an archive of image-net.org; "
             f"found {listed(names) or 'nothing'}"
         ),
-        Hint(f"{move}; for images of your own: ", command("init", source.path)),
+        Hint(
+            "move it away, and run the same command again; for images of your own: ",
+            command("init", source.path),
+        ),
     )
 
 

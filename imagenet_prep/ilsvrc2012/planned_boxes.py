@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import CommandLine, OptionValues, command, command_line, mention
+from imagenet_prep.escaping import CommandLine, OptionValues, command, mention
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.box_search import BOX_ARCHIVES, find_annotations, find_boxes_csv
 from imagenet_prep.ilsvrc2012.boxes import BoxesFault, BoxTable, parse_boxes
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.storage.durable import move_away
 from imagenet_prep.storage.files import load_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
@@ -55,7 +56,7 @@ def _parse(path: AnyPath, content: bytes, split: str, layout: Layout) -> BoxTabl
     try:
         return parse_boxes(content)
     except BoxesFault as fault:
-        make_again = _set_aside_command(path).then(_annotate_command(layout, split))
+        make_again = move_away(path).then(_annotate_command(layout, split))
         raise InputError(
             f"line {fault.line:,} of {path} can't be used",
             fault.reason,
@@ -131,8 +132,8 @@ def _refuse_other_boxes(
         return
     totals = _dictionary_in(written, "totals") or {}
     annotate = _annotate_command(layout, split)
-    move_file = _set_aside_command(path)
-    move_record = _set_aside_command(record_path)
+    move_file = move_away(path)
+    move_record = move_away(record_path)
     raise InputError(
         f"{path} is not the file that annotate wrote",
         f"expected {totals.get('boxes', 'other')} boxes and SHA-256 {recorded}, "
@@ -145,7 +146,3 @@ def _dictionary_in(parent: object, key: str) -> dict[str, Any] | None:
     """The dictionary under a key, if there is one."""
     child = parent.get(key) if isinstance(parent, dict) else None
     return child if isinstance(child, dict) else None
-
-
-def _set_aside_command(path: AnyPath) -> CommandLine:
-    return command_line(["mv", "--", str(path), f"{path}.old"])
