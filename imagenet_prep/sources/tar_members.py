@@ -324,7 +324,10 @@ def _show(name: bytes) -> str:
 
 # the errors of an archive that is damaged, foreign or a bomb, and their remedies ------------------
 
-REMEDY = Hint("check where it comes from, or move it away and run ", mention("download"))
+REMEDY = Hint(
+    "check where it comes from, or move it away and get it again: see ",
+    mention("download", "--help"),
+)
 WHOLE_COPY = "get an intact copy of it"
 """The remedy for an archive that no command fetches."""
 
