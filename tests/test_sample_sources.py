@@ -395,7 +395,7 @@ def test_init_refuses_sets_without_samples_or_labels_in_all_files(tmp_path: Path
         init(tmp_path / "two", tmp_path / "r.yaml", ENGINE)
     (choice,) = caught.value.choices
     settings = (("label", "label"), ("output", tmp_path / "r.yaml"))
-    assert choice == f"  1 of 2 images, 1 class: {command('init', tmp_path / 'two', settings)}"
+    assert choice == f"  1 of 2 samples, 1 class: {command('init', tmp_path / 'two', settings)}"
     init(tmp_path / "two", tmp_path / "r.yaml", ENGINE, options=InitOptions(label="label"))
 
 

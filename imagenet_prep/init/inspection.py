@@ -84,7 +84,8 @@ class Inspection(Struct, frozen=True):
     @property
     def noun(self) -> str:
         """The word for one of its items."""
-        return "array" if self.content == "array" else "image"
+        members_are_arrays = bool(self.members) and has_ending_of("array", self.members[0])
+        return "array" if self.content == "array" or members_are_arrays else "image"
 
     def sizes(self) -> Iterable[tuple[str, int]]:
         """Each file with its size in bytes."""
