@@ -172,7 +172,7 @@ TAKEN: dict[str, Made] = {
     ),
     "no endings": taken(
         labelled("l.csv", rows("{s},{l}", LETTERS, "id,label")),
-        "its names have no ending: 0 is 0.jpg",
+        "it has names with no ending: 0 is 0.jpg",
         train=LETTERS,
     ),
     "empty columns of a spreadsheet": taken(

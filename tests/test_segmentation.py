@@ -694,9 +694,9 @@ def _change(folder: Path, **values: Any) -> None:
 FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "two points": (
         {"segmentation": [[1, 1, 9, 9]]},
-        "a polygon of 4 numbers: expected x and y of three points",
+        "a polygon has 4 numbers: expected x and y of each of 3",
     ),
-    "an odd number": ({"segmentation": [[1, 1, 9, 9, 3]]}, "a polygon of 5 numbers"),
+    "an odd number": ({"segmentation": [[1, 1, 9, 9, 3]]}, "a polygon has 5 numbers"),
     "far outside": ({"segmentation": [[1, 1, 9, 9, 3000, 4]]}, "a polygon has the x 3000"),
     "no outline": ({"segmentation": []}, "the object has no outline"),
     "null": ({"segmentation": None}, "the object has no outline"),
@@ -710,7 +710,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "runs of another size": (
         {"segmentation": {"counts": [9], "size": [3, 3]}},
-        "its run lengths are of 3 x 3 pixels, the image has",
+        "its run lengths are for 3 x 3 pixels, the image has",
     ),
     "runs without counts": (
         {"segmentation": {"size": [3, 3]}},

@@ -450,7 +450,7 @@ def test_a_shard_of_another_length_is_refused(
     message = {
         "fewer": "holds 37 records",
         "more": "record 38 .* is not the one in its manifest",
-        "cut": "announced",
+        "cut": "after the header, got",
     }
     with pytest.raises(InputError, match=message[change]):
         list(imagenet_prep.open(layout.data_dir, "train"))

@@ -235,7 +235,7 @@ def _joined(records: ShardSet, path: _Path, data_dir: _Path) -> list[Any]:
         raise InputError(
             f"{path} names {number_of(len(unknown), 'image')} that {shards} do not have",
             f"the first one: {unknown[0]!r}",
-            "give a file for this split",
+            "give a file with the names in this split alone",
         )
     return [value_by_name[name] for name in names]
 

@@ -193,7 +193,7 @@ def read_columns(
     try:
         return read_rows(bytes(view[0 : len(view)]), "csv", header=header)
     except LabelsFault as error:
-        raise fault(f"{path}, line {error.line}", error.reason) from error
+        raise fault(error.place(path), error.reason) from error
 
 
 def read_table(path: Path, *, header: bool = True) -> Iterator[tuple[str, dict[str, str]]]:

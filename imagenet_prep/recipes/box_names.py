@@ -120,7 +120,7 @@ def _read_pairs(path: Path) -> list[tuple[str, str]]:
     try:
         rows = list(csv_rows(read_plain(path, LARGEST), "csv"))
     except LabelsFault as error:
-        raise fault(f"{path}, line {error.line}", error.reason) from error
+        raise fault(error.place(path), error.reason) from error
     expected = "expected a name and its number, or an id and a name"
     if not rows:
         raise fault(str(path), "it names no class", expected)
