@@ -251,6 +251,15 @@ def test_a_name_of_several_images_is_not_absent(tmp_path: Path, others: Sequence
     assert "write the names with their folders, such as day/a.jpg" in error
 
 
+def test_an_id_of_several_images_is_not_absent(tmp_path: Path) -> None:
+    """Two folders have an image of this id: it is not said to lack one."""
+    for name in ("day/a.jpg", "night/a.jpg"):
+        save(tmp_path / "in" / name, "nobody reads it")
+    save(tmp_path / "b.csv", "ImageID,XMin,YMin,XMax,YMax,LabelName\na,.1,.1,.2,.2,cat\n")
+    error = refusal(tmp_path / "in", tmp_path, {"csv": "b.csv"})
+    assert "a (b.csv, line 2) may be day/a.jpg, night/a.jpg\n" in error.replace(f"{tmp_path}/", "")
+
+
 def test_a_name_in_another_folder_is_absent(tmp_path: Path) -> None:
     """Images of other folders are called so, and it is none of them."""
     for name in ("day/a.jpg", "night/a.jpg"):

@@ -35,7 +35,9 @@ from imagenet_prep.storage.layout import (
 from imagenet_prep.text import listed, number_of
 
 _OVERWRITE = mention("convert", "--overwrite")
-_HINT = Hint("restore the earlier files, or make the whole set again with ", _OVERWRITE)
+_HINT = Hint(
+    "restore the earlier files, labels and splits, or make the whole set again with ", _OVERWRITE
+)
 
 
 def grow(dataset: RecipeDataset, records: SetRecords, *, adds: bool) -> RecipeDataset:
