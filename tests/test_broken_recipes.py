@@ -532,7 +532,7 @@ INPUTS = {
     ),
     "labels in one of two files": (
         FILES + "labels: {file: {train: less.csv, test: nolabel.csv}}\n",
-        "nolabel.csv has no column of labels, ",
+        "nolabel.csv has none\n",
         "in every file, or in none",
     ),
     "labels of two files, and one that is not there": (

@@ -40,7 +40,7 @@ def _read(path: Path, image_names: frozenset[str]) -> list[Drawn]:
         try:
             images.append(_read_task(task, image_names, place))
         except (AttributeError, KeyError, TypeError) as error:
-            expected = "expected data, and annotations with a result"
+            expected = "expected a task as Label Studio exports it"
             problem = "a part of the task is missing, or of another type"
             raise fault(place, problem, expected) from error
     return images
@@ -64,7 +64,7 @@ def _image_name(task: _Json, image_names: frozenset[str], place: str) -> str:
     address = data.get("image") or next(iter(paths), "")
     if not isinstance(address, str) or not address:
         problem = "the task names no image"
-        raise fault(place, problem, "expected its path or address in data.image")
+        raise fault(place, problem, "expected its path or address, as `image` of the data")
     before_query, _, _ = address.partition("?")
     _, _, path_in_query = address.partition("?d=")
     path = unquote(path_in_query or before_query)

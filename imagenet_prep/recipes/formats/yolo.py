@@ -271,6 +271,8 @@ def _read_lists(folder: AnnotatedFolder, names_file: str) -> Lists:
         images = _images_in_list(folder, list_path) if list_path else []
         if not images:
             problem = f"there is no file {place} in {folder.path}"
+            if isinstance(keys[key], list):
+                problem = "the value is a list"
             if list_path:
                 problem = f"no line of {list_path} names an image of {folder.path}"
             raise _no_list(f"{path}: {key}: {problem}", list(places))
