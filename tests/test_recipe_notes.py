@@ -79,6 +79,16 @@ def test_files_of_another_content_are_told_apart(tmp_path: Path, is_skipping: bo
         assert "on_damaged: skip, or --on-damaged skip, leaves it out" in refusal(tmp_path, recipe)
 
 
+def test_another_content_is_named_where_it_helps(tmp_path: Path) -> None:
+    """An array alone can be read as one; next to an image, or with a key for images, it can't."""
+    save(tmp_path / "in/1.npy", b"no image")
+    recipe = "source: {files: 'in/*'}\ncontent: image\n"
+    assert "or write content: array" in refusal(tmp_path, recipe)
+    assert "or write content:" not in refusal(tmp_path, f"{recipe}record: inception\n")
+    save_images(tmp_path / "in", "2.jpg")
+    assert "or write content:" not in refusal(tmp_path, recipe)
+
+
 def test_an_image_that_is_known_by_its_bytes_is_noted(tmp_path: Path) -> None:
     """Its name has no ending of an image."""
     save_images(tmp_path / "in", "cat/1.jpg", "dog/2.jpg")
