@@ -97,6 +97,13 @@ def test_an_image_that_is_known_by_its_bytes_is_noted(tmp_path: Path) -> None:
     assert "1 file is an image by the first bytes, not by the name: dog/2" in found
 
 
+def test_a_split_of_loose_files_has_no_misread_folders(tmp_path: Path) -> None:
+    """There is no folder that could be misread: the loose file is the only obstacle."""
+    save_images(tmp_path / "in", "a/cat/1.jpg", "b/2.jpg")
+    recipe = "source: {folders: in}\nsplits: {train: {folder: a}, test: {folder: b}}\n"
+    assert refusal(tmp_path, recipe).startswith("b/2.jpg is in no class folder\n")
+
+
 def test_loose_files_are_counted(tmp_path: Path) -> None:
     """The other one is one other file, and three are three."""
     save_images(tmp_path / "in", "cat/1.jpg", "a.jpg", "b.jpg")
