@@ -522,7 +522,7 @@ INPUTS = {
     ),
     "JSON of no file": (
         FILES + "labels: nofile.json\n",
-        "nofile.json: it names no file",
+        "nofile.json names no file",
         "",
     ),
     "labels without paths, below a comment": (

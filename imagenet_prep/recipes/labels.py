@@ -20,7 +20,7 @@ from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.recipe_paths import need_path
 from imagenet_prep.recipes.schema import Labels
 from imagenet_prep.recipes.table_rows import LabelsFault, form_of
-from imagenet_prep.recipes.typed_values import flat_labels, typed
+from imagenet_prep.recipes.typed_values import INT64_RANGE, flat_labels, typed
 from imagenet_prep.sources.array_files import is_downsampled
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Column, below
@@ -240,7 +240,7 @@ def _refuse_floats(file: RecipeFile, values: Sequence[Any], table: LabelTable) -
             if label is None:
                 continue
             if abs(label) >= 1 << 63 and math.isfinite(label):
-                raise LabelsFault(line, f"the label {label} does not fit in 64 bits")
+                raise LabelsFault(line, f"the label {label} is out of range: {INT64_RANGE}")
             if not float(label).is_integer():
                 reason = f"the label {label} is not a whole number, so it is no class"
                 raise LabelsFault(line, f"{reason}: to keep it as a column, write {option}")
@@ -282,7 +282,7 @@ def _refuse_unknown(
             expected = f"{first_label} to {last_label}"
             if first_label == last_label:
                 expected = str(first_label)
-            hint = "if the first class has another number, write first_label in the recipe"
+            hint = "set first_label in the recipe if the first class has another number"
             raise LabelsFault(line, f"the label is {label}, expected {expected}; {hint}")
 
 

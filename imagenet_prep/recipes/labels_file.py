@@ -177,6 +177,8 @@ def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
         if label is None and path == "1" and "2" in columns:
             label = "2"
     is_text = form not in ("jsonl", "json")
+    if not columns:
+        return LabelTable([], lines, None, {}, is_text)
     path = _column([*columns], path, PATHS, "paths", may_lack_header=is_text)
     hot_names = one_hot if isinstance(one_hot, (list, tuple)) else ()
     _refuse_two_purposes(path, split, [*hot_names, *([label] if isinstance(label, str) else [])])

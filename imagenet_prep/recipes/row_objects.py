@@ -121,8 +121,7 @@ def read_number(value: Any, place: str, name: str) -> float:
             number = math.nan
     is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
     if not is_number or not abs(number) <= sys.float_info.max:
-        is_too_long = isinstance(number, int) and abs(number) > sys.float_info.max
-        expected = "expected at most 64 bits" if is_too_long else "expected a finite number"
+        expected = "expected a finite number, at most 1.797e308"
         raise fault(place, f"{name} is {shown_cell(value)}", expected)
     return number
 

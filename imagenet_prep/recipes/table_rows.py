@@ -325,9 +325,7 @@ def _read_json(content: bytes) -> tuple[Sequence[int], dict[str, list[Any]]]:
     """
     document = _parse_document(content)
     rows = _json_rows(document)
-    if rows == []:
-        raise LabelsFault(0, "it names no file")
-    if not rows or not are_all(rows, dict):
+    if rows is None or not are_all(rows, dict):
         raise LabelsFault(
             0,
             "expected {path: label}, each label a text or a whole number; {class: [paths]}; "

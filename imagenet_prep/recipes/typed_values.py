@@ -16,6 +16,9 @@ _INT = re.compile(r"-?(0|[1-9]\d*)")
 _FLOAT = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
 _TOO_LARGE = 3.4028235677973366e38  # the least number that a 32-bit float rounds to infinity
 
+INT64_RANGE = "expected -2**63 to 2**63 - 1"
+"""The whole numbers that a record can hold, for messages."""
+
 
 def typed(
     values: Sequence[Any], lines: Sequence[int], is_text: bool, kind: Kind | None = None
@@ -119,7 +122,7 @@ def _as_kind(value: Any, line: int, kind: Kind, is_text: bool) -> Any:
         return value
     if kind == "int64" and narrowest == "int64":
         if (is_text and len(value) > 20) or not -(1 << 63) <= int(value) < 1 << 63:
-            raise LabelsFault(line, f"{_shown_number(value)} does not fit in 64 bits")
+            raise LabelsFault(line, f"{_shown_number(value)} is out of range: {INT64_RANGE}")
         return int(value)
     if kind == "float" and narrowest != "bytes":
         return _as_float(value, line)
