@@ -118,6 +118,17 @@ RECIPES = {
         "or tar",
     ),
     "no file": ("source: {files: []}\n", "line 1: source.files: nothing in it", "a pattern"),
+    "an empty mapping of files of labels": (
+        FILES + "labels: {file: {}}\n",
+        "labels.file: nothing in it",
+        "a path",
+    ),
+    "no file of boxes": (
+        FILES + "boxes: {coco: {train: []}}\n",
+        "boxes.coco.train: nothing in it",
+        "a path",
+    ),
+    "no folder of masks": (FILES + "mask: {folder: []}\n", "mask.folder: nothing in it", "a path"),
     "no file of a split": (
         "source:\n  tfrecord:\n    train: []\n",
         "line 3: source.tfrecord.train: nothing in it",

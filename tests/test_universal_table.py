@@ -531,9 +531,9 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ("", "t.csv"),
         (
             "file_name,xmin,ymin\nthere.jpg,1,1\n",
-            "columns xmin, ymin alone expected all of xmin, ymin, xmax, ymax",
+            "it has xmin, ymin, and no xmax, ymax expected a column for each of xmin, ymin, xmax, ymax",
         ),
-        ("file_name,xmax\nthere.jpg,1\n", "column xmax alone expected"),
+        ("file_name,xmax\nthere.jpg,1\n", "it has xmax, and no xmin, ymin, ymax"),
         ("file_name,xmin,ymin,xmax,ymax\nthere.jpg,1,1,2,2\n", "no class of the boxes"),
         (
             "file_name,label,xmin,ymin,xmax,ymax\nthere.jpg,a,1,1,2,2\n",

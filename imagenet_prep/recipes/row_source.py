@@ -280,9 +280,9 @@ def _box_class_column(columns: Mapping[str, Any], place: str) -> str | None:
     if not corners:
         return None
     if len(corners) < len(EDGES):
-        columns_of_corners = "column" if len(corners) == 1 else "columns"
-        problem = f"{columns_of_corners} {', '.join(corners)} alone"
-        expected = f"expected all of {', '.join(EDGES)}, or none"
+        missing = [edge for edge in EDGES if edge not in columns]
+        problem = f"it has {', '.join(corners)}, and no {', '.join(missing)}"
+        expected = f"expected a column for each of {', '.join(EDGES)}, or none of them"
         raise fault(place, problem, expected)
     box_class = first_of(BOX_CLASSES, columns)
     if box_class is None:
