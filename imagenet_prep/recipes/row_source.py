@@ -8,7 +8,6 @@ and objects with bbox and categories.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.recipes.row_objects import (
     RowObject,
     first_of,
+    is_nan,
     read_class,
     read_number,
     read_objects,
@@ -205,14 +205,9 @@ def _refuse_difference(
     name: str, first_value: Any, value: Any, first_place: str, place: str
 ) -> None:
     """Raise InputError if two rows of an image have different values in one column."""
-    if first_value != value and not (_is_nan(first_value) and _is_nan(value)):
+    if first_value != value and not (is_nan(first_value) and is_nan(value)):
         problem = f"{name} is {_in_words(value)}, and {_in_words(first_value)} in {first_place}"
         raise fault(place, problem, "expected one value for all boxes of an image")
-
-
-def _is_nan(value: Any) -> bool:
-    """Whether a value is the number that equals no other, not even itself."""
-    return isinstance(value, float) and math.isnan(value)
 
 
 def _in_words(value: Any) -> str:

@@ -20,7 +20,7 @@ from imagenet_prep.recipes.source_rules import (
     has_rows,
     may_have_boxes,
     only_key,
-    refuse_no_places,
+    refuse_empty_places,
 )
 from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME, grown_from
 from imagenet_prep.text import either
@@ -63,8 +63,7 @@ def _check_keys(file: RecipeFile) -> None:
     _check_labels(file)
     _check_growth(file)
     _refuse_image_keys(file)
-    if file.recipe.mask:
-        refuse_no_places(file, ("mask", "folder"), file.recipe.mask.folder)
+    refuse_empty_places(file)
 
 
 def _check_shard_keys(file: RecipeFile) -> None:
@@ -150,10 +149,8 @@ def _check_labels(file: RecipeFile) -> None:
     if file.recipe.classes is not None and needs_labels and labels is None:
         expected = "expected the key `labels`, or source: {folders: ...}"
         raise file.fault(("classes",), "there are no labels", expected)
-    if isinstance(labels, Labels):
-        refuse_no_places(file, ("labels", "file"), labels.file)
-        if labels.one_hot is not None and isinstance(labels.label, str):
-            raise file.fault(("labels",), "label and one_hot at once", "expected one of them")
+    if isinstance(labels, Labels) and labels.one_hot is not None and isinstance(labels.label, str):
+        raise file.fault(("labels",), "label and one_hot at once", "expected one of them")
 
 
 def _check_growth(file: RecipeFile) -> None:
@@ -187,7 +184,6 @@ def _check_boxes(file: RecipeFile, boxes: Boxes) -> None:
     """One format of annotations is named, with keys that it has a use for."""
     box_format = load_format(only_key(file, ("boxes",), boxes, FORMATS))
     _refuse_keys_of_other_formats(file, box_format)
-    refuse_no_places(file, ("boxes", box_format.key), getattr(boxes, box_format.key))
     check_split_names(file, ("boxes", box_format.key), boxes.splits.values())
     if boxes.splits and file.recipe.splits is not None:
         raise file.fault(("splits",), "`boxes` names the splits already", "expected one of the two")

@@ -42,7 +42,7 @@ def check_source(file: RecipeFile) -> None:
     source_key = only_key(file, ("source",), source, [*source_kinds(), "imagenet"])
     _refuse_unused_options(file, source_key)
     places = getattr(source, source_key)
-    refuse_no_places(file, ("source", source_key), places, "expected a path or a pattern")
+    _refuse_no_places(file, ("source", source_key), places, "expected a path or a pattern")
     if isinstance(places, dict):
         check_split_names(file, ("source", source_key), places)
 
@@ -56,7 +56,20 @@ def _refuse_unused_options(file: RecipeFile, source_key: str) -> None:
             raise file.fault(("source", option), f"{source_key} has no use for it", expected)
 
 
-def refuse_no_places(
+def refuse_empty_places(file: RecipeFile) -> None:
+    """Raise UsageError if labels, boxes or masks have an empty list of files or folders."""
+    from imagenet_prep.recipes.schema import Labels
+
+    labels, boxes, mask = file.recipe.labels, file.recipe.boxes, file.recipe.mask
+    if isinstance(labels, Labels):
+        _refuse_no_places(file, ("labels", "file"), labels.file)
+    if boxes is not None and boxes.format:
+        _refuse_no_places(file, ("boxes", boxes.format), getattr(boxes, boxes.format))
+    if mask is not None:
+        _refuse_no_places(file, ("mask", "folder"), mask.folder)
+
+
+def _refuse_no_places(
     file: RecipeFile, key: Key, places: object, expected: str = "expected a path"
 ) -> None:
     """Raise UsageError for an empty list of files or folders, or one of a split."""
@@ -64,7 +77,7 @@ def refuse_no_places(
         raise file.fault(key, "nothing in it", expected)
     if isinstance(places, dict):
         for split, texts in places.items():
-            refuse_no_places(file, (*key, split), texts, expected)
+            _refuse_no_places(file, (*key, split), texts, expected)
 
 
 def only_key(file: RecipeFile, key: Key, mapping: Struct, names: Sequence[str]) -> str:
