@@ -340,8 +340,8 @@ FAULTS = {
         "from PIL import Image\ndef rows():\n    yield {'image': Image.new('L', (1, 1))}\n",
         "row 1: image is <PIL.Image.Image",
     ),
-    "an array of floats": (
-        "import numpy\ndef rows():\n    yield {'image': numpy.ones((1, 1))}\n",
+    "a number that NumPy made": (
+        "import numpy\ndef rows():\n    yield {'image': numpy.uint8(1)}\n",
         "expected the bytes of an image file correct it",
     ),
     "no bytes": (

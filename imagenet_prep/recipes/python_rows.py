@@ -209,8 +209,8 @@ def _is_picture(image: Any) -> bool:
     interface = getattr(image, "__array_interface__", None) or {}
     if interface.get("typestr") != "|u1" or getattr(image, "mode", "RGB") not in _MODES:
         return False
-    _, *rest = interface["shape"]
-    return len(rest) == 1 or (len(rest) == 2 and rest[1] in (3, 4))
+    shape = interface["shape"]
+    return len(shape) == 2 or (len(shape) == 3 and shape[2] in (3, 4))
 
 
 def _image_content(image: Any, place: str) -> bytes | None:
