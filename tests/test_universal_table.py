@@ -676,7 +676,7 @@ def test_a_row_that_cannot_be_is_refused_with_its_line(
             "source: {table: {train: t.csv, test: t.csv}}\n",
             "t.csv, line 2: split is 'test', and 'train' in",
         ),
-        ("source: {table: images.parquet}\n", "images.parquet holds images"),
+        ("source: {table: images.parquet}\n", "images.parquet has a column of bytes"),
         ("source: {table: images.parquet}\n", "write `parquet` in place of `table`"),
     ],
 )

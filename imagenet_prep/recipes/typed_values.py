@@ -62,7 +62,7 @@ def _first_lines(values: Sequence[Any], lines: Sequence[int]) -> dict[tuple[type
     for value, line in zip(values, lines, strict=True):
         for single in _flat(value):
             if not isinstance(single, (str, int, float)):
-                expected = "expected text, a number, or a list of them"
+                expected = "expected a text, an integer, a float, or a list of them"
                 raise LabelsFault(line, f"the value is {_type_in_words(single)}: {expected}")
             line_of.setdefault((type(single), single), line)
     return line_of
