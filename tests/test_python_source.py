@@ -423,7 +423,7 @@ FAULTS = {
     ),
     "a name that is no text": (
         "P = open('a.jpg', 'rb').read()\ndef rows():\n    yield {'image': P, 'file_name': 5}\n",
-        "row 1: file_name is '5' (int)",
+        "row 1: file_name is 5 (int)",
     ),
     "a hidden name": (
         "P = open('a.jpg', 'rb').read()\ndef rows():\n"

@@ -575,11 +575,11 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ),
         (
             'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]], ""categories"": 1}"\n',
-            "t.csv, line 2: objects: categories is '1' (int)",
+            "t.csv, line 2: objects: categories is 1 (int)",
         ),
         (
             'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]], ""category"": 1}"\n',
-            "t.csv, line 2: objects: category is '1' (int)",
+            "t.csv, line 2: objects: category is 1 (int)",
         ),
         (
             'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]], ""categories"": [null]}"\n',
@@ -594,11 +594,11 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
             '""categories"": [4611686018427387904]}"\n',
             "the class of a box is 4611686018427387904 expected 0 to 2**62 - 1",
         ),
-        ("file_name,objects\nthere.jpg,[1]\n", "t.csv, line 2: an object is '1' (int)"),
+        ("file_name,objects\nthere.jpg,[1]\n", "t.csv, line 2: an object is 1 (int)"),
         ("file_name,objects\nthere.jpg,{\n", "t.csv, line 2: objects: not JSON"),
         (
             'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3]], ""categories"": [1]}"\n',
-            "a bbox is '[1, 2, 3]' (list)",
+            "a bbox is [1, 2, 3] (list)",
         ),
         (
             'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]]}"\n',
@@ -606,7 +606,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ),
         (
             f'file_name,objects\nthere.jpg,"{{""bbox"": [[1,2,3,1{"0" * 400}]], ""categories"": [1]}}"\n',
-            "a number of a bbox is '1000",
+            "a number of a bbox is 1000",
         ),
         (
             'file_name,objects\nthere.jpg,"{""bbox"": null, ""categories"": [1]}"\n',

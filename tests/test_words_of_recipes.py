@@ -148,7 +148,10 @@ FAULTS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: typed(["9" * 50], [1], is_text=True),
         f"{'9' * 40}... is out of range",
     ),
-    "a mapping": (lambda: typed([{}], [1], is_text=False), "the value is an object: expected a text"),
+    "a mapping": (
+        lambda: typed([{}], [1], is_text=False),
+        "the value is an object: expected a text",
+    ),
     "a text after a cell": (
         lambda: read_rows(b'a,b\n1,"2"3\n', "csv"),
         "a quotation mark ends a cell, and the cell goes on after it",

@@ -107,8 +107,8 @@ def shown_cell(value: Any) -> str:
     """The beginning of a value and its type, for messages."""
     if value is None:
         return "null"
-    beginning = str(value)[:60]
-    return f"{beginning!r} ({type(value).__name__})"
+    beginning = repr(value)[:60]
+    return f"{beginning} ({type(value).__name__})"
 
 
 def is_nan(value: Any) -> bool:
