@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.box_policy import fault as fault_at
 from imagenet_prep.recipes.classes import NUMBER, Classes, numbered, refuse_below_first
 from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.joined_tables import join_tables, spread
@@ -88,7 +89,7 @@ def _parse(keys: Labels, name: str, path: AnyPath) -> LabelTable:
             split=keys.split,
         )
     except LabelsFault as fault:
-        raise _at(fault.place(path), fault) from fault
+        raise fault_at(fault.place(path), fault.reason) from fault
     if not table.paths:
         raise InputError(f"{path} names no file", "expected the path of each file")
     return table
@@ -96,12 +97,7 @@ def _parse(keys: Labels, name: str, path: AnyPath) -> LabelTable:
 
 def at_line(path: AnyPath, fault: LabelsFault, table: LabelTable) -> InputError:
     """The error for a line of a file of labels, or for a sample."""
-    place = table.place(path, fault.line)
-    return _at(place, fault)
-
-
-def _at(place: str, fault: LabelsFault) -> InputError:
-    return InputError(f"{place}: {fault.reason}", "", "correct it and run the same command again")
+    return fault_at(table.place(path, fault.line), fault.reason)
 
 
 def label_by_table(
