@@ -36,7 +36,9 @@ MASKS = ("mask", "mask_file_name")
 BOX_CLASSES = ("class", "category")
 """The columns of the class of a box, where a row is a box."""
 
-IMAGE_IN_RECIPE = "write in the recipe: source: {..., image: COLUMN}"
+IMAGE_IN_RECIPE = (
+    "name the column in the recipe: source: {..., image: COLUMN}; a CSV or TSV needs a header"
+)
 """How a recipe names the column of the images."""
 
 
