@@ -862,7 +862,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     "COCO: names of another folder": (
         {"c.json": coco("photos/b.jpg", CAT)},
         (
-            "c.json: 1 annotated image, which is not among the images; expected names such as "
+            "c.json: 1 image is named, and it is not in the source; expected names such as "
             "a.jpg, got photos/b.jpg"
         ),
     ),

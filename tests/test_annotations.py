@@ -651,7 +651,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "VOC: other images, and a file without an ending": (
         VOC,
         other_images_and_a_license,
-        "voc/Annotations: 6 files, and none of them has the name of an image; expected a name such "
+        "voc/Annotations: 6 files have annotations, and none has the name of an image; expected a name such "
         "as 2007_000000.xml for the image voc/JPEGImages/2007_000000.jpg, got ",
     ),
     "VOC: an entity": (

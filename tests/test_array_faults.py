@@ -250,7 +250,7 @@ SOUND: dict[str, tuple[Callable[[bytes], Any], bytes, str]] = {
     "floats for whole numbers": (
         array_recorder("values", kind="int64"),
         npy(np.array([0.5])),
-        "write type: float there",
+        "write type: float for values in the recipe",
     ),
     "beyond 63 bits": (
         array_recorder("values", kind="int64"),

@@ -47,6 +47,7 @@ RECIPES = {
     "wrong type": (FILES + "num_shards: many\n", "line 2: num_shards: 'many'", "a whole number"),
     "no choice": (FILES + "compression: zip\n", "line 2: compression: 'zip'", "none, gzip or zlib"),
     "out of range": (FILES + "num_shards: 0\n", "line 2: num_shards: 0", ">= 1"),
+    "a control character": ("seed: 1\nx: \x07\n", "line 2: not valid YAML", "unacceptable"),
     "key twice": ("seed: 1\n" + FILES + "seed: 2\n", "line 3: seed is in line 1", "once"),
     "no YAML": (FILES + "record: {a: [}\n", "line 2: not valid YAML", ""),
     "quote without an end": (FILES + 'strip: "x\n', "line 2: not valid YAML", "no quotation mark"),
@@ -118,6 +119,17 @@ RECIPES = {
         "or tar",
     ),
     "no file": ("source: {files: []}\n", "line 1: source.files: nothing in it", "a pattern"),
+    "an empty mapping of files of labels": (
+        FILES + "labels: {file: {}}\n",
+        "labels.file: nothing in it",
+        "a path",
+    ),
+    "no file of boxes": (
+        FILES + "boxes: {coco: {train: []}}\n",
+        "boxes.coco.train: nothing in it",
+        "a path",
+    ),
+    "no folder of masks": (FILES + "mask: {folder: []}\n", "mask.folder: nothing in it", "a path"),
     "no file of a split": (
         "source:\n  tfrecord:\n    train: []\n",
         "line 3: source.tfrecord.train: nothing in it",
@@ -522,7 +534,7 @@ INPUTS = {
     ),
     "JSON of no file": (
         FILES + "labels: nofile.json\n",
-        "nofile.json: it names no file",
+        "nofile.json names no file",
         "",
     ),
     "labels without paths, below a comment": (

@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.classes import Classes
 from imagenet_prep.recipes.json_faults import json_line, json_reason
+from imagenet_prep.recipes.label_cells import are_all
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.recipe_paths import need_path
-from imagenet_prep.recipes.table_rows import are_all
 from imagenet_prep.sources.names import below
 from imagenet_prep.sources.utf8_text import decode_text
 from imagenet_prep.storage.files import read_plain
