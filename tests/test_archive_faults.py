@@ -140,7 +140,7 @@ NOT_READ = {
     "a device": ("x.tar", pack([(member("a", tarfile.CHRTYPE), b"")])),
     "a pipe": ("x.tar", pack([(member("a", tarfile.FIFOTYPE), b"")])),
     "a sparse file": ("x.tar", pack([(member("a", b"S"), b"")])),
-    "of type 'V'": ("x.tar", pack([(member("a", b"V"), b"")])),
+    "of tar's type 'V'": ("x.tar", pack([(member("a", b"V"), b"")])),
     "marked as encrypted": ("x.zip", make_zip([Made(b"a", central={"flags": 1})])),
     "has compression method 14": ("x.zip", of_python(zipfile.ZIP_LZMA)),
     "has compression method 12": ("x.zip", of_python(zipfile.ZIP_BZIP2)),

@@ -79,7 +79,7 @@ _KINDS = {
 
 def special_member(name: str, kind: str, offset: int) -> TarFault:
     """The fault of a member that is no plain file, by the type in its header."""
-    noun = _KINDS.get(kind, f"of type {kind!r}")
+    noun = _KINDS.get(kind, f"of tar's type {kind!r}")
     return TarFault(offset, f"{name} is {noun}, not a plain file", PACK_PLAIN_FILES)
 
 

@@ -297,7 +297,8 @@ def _checked(archive: str, raw: bytes, place: int) -> str:
     fault = "leads out of it" if leads_out else "is no plain path"
     raise InputError(
         f"{archive} holds a member whose name {fault}, at byte {place:,}",
-        f"expected a path such as folder/image.png, without . and .., got '{got}'",
+        "expected a path such as folder/image.png, without . and .., with one / between two names, "
+        f"got '{got}'",
         "check where it comes from, or pack its files again under such paths",
     )
 
