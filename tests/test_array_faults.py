@@ -169,7 +169,7 @@ FAULTS = {
     "rows of CIFAR": ("data_batch_1.bin", bytes(9), "the bytes of an image and its label", True),
     "an empty shard": ("a.mds", b"", "it is empty", True),
     "many samples": ("a.mds", b"\0\0\0\x40" * 9, "claims 1,073,741,824 samples: expected", True),
-    "other JSON": ("a.mds", mds({}, [b"a"]), "its description of columns can't be read", True),
+    "other JSON": ("a.mds", mds({}, [b"a"]), "the JSON that describes its columns", True),
     "raw pixels": (
         "a.mds",
         mds(columns("pil"), [struct.pack("<I", 1) + b"a"]),

@@ -224,7 +224,9 @@ def _check_end(
     read: Read, is_padding: IsPadding, position: int, coming: dict[bytes, bytes]
 ) -> None:
     if coming:
-        raise TarFault(position, "zeros follow an extension header: expected its member")
+        raise TarFault(
+            position, "zeros follow an extension header: expected the member that it describes"
+        )
     if read(position + BLOCK, BLOCK) != _ZEROS:
         reason = "other bytes follow one block of zeros: expected a second one"
         raise TarFault(position + BLOCK, reason)
