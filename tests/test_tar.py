@@ -199,7 +199,7 @@ def test_end_blocks_must_be_two() -> None:
     assert fault(one).offset == 2 * BLOCK
     assert fault(one + header()).offset == 2 * BLOCK
     assert fault(b"").offset == 0
-    assert "expected the member that it describes" in fault(header(kind=b"L") + END).reason
+    assert "expected the member it describes" in fault(header(kind=b"L") + END).reason
 
 
 MIB = 1 << 20

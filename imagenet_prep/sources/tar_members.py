@@ -225,7 +225,7 @@ def _check_end(
 ) -> None:
     if coming:
         raise TarFault(
-            position, "zeros follow an extension header: expected the member that it describes"
+            position, "zeros follow an extension header: expected the member it describes"
         )
     if read(position + BLOCK, BLOCK) != _ZEROS:
         reason = "other bytes follow one block of zeros: expected a second one"
