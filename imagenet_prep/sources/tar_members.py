@@ -156,8 +156,8 @@ class _Window:
         block = self._stream.read(_STREAM_BLOCK)
         self._end += len(block)
         if self._end > self._limit:
-            limit = f"expected at most {self._limit:,}"
-            raise TarFault(self._limit, f"it unpacks to more bytes: {limit}", REMEDY)
+            reason = f"it unpacks to more than {self._limit:,} bytes, the most that is expected"
+            raise TarFault(self._limit, reason, REMEDY)
         return block
 
 
