@@ -181,10 +181,14 @@ def names_of_classes(path: Path) -> dict[str, dict[int, str]]:
     Raises:
         InputError: it is damaged.
     """
-    with damage_named(path):
+    with damage_named(path, "a file of class names"):
         with open_plain(path) as file:
             is_pickle = bool(_PICKLE.match(file.read(4)))
-        pickled = load_pickle(path) if is_pickle else {}
+        try:
+            pickled = load_pickle(path) if is_pickle else {}
+        except ArrayError as error:  # its own remedy is for images
+            remedy = "get an intact copy of it, or move it away"
+            raise OtherFormError(str(error), remedy) from error
     columns = {}
     for key, names in pickled.items():
         if key.endswith("label_names") and isinstance(names, list):
