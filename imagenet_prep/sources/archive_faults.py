@@ -7,6 +7,7 @@ from __future__ import annotations
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command_line
 from imagenet_prep.hints import Hint
+from imagenet_prep.text import is_web_page
 
 
 class ArchiveFault(ValueError):  # noqa: N818 - a fault in data, not in the program
@@ -57,6 +58,18 @@ def archive_error(archive: object, fault: ArchiveFault, hint: str) -> InputError
     if fault.if_intact:
         hint = Hint(hint, "; or, ", fault.if_intact)
     return InputError(what, fault.reason, fault.remedy or hint)
+
+
+def other_file_error(archive: object, head: bytes, noun: str, hint: str) -> InputError | None:
+    """The error for an empty file, or a web page, by its first bytes, in place of a tar or a zip;
+    None for any other file.
+    """
+    if not head:
+        return InputError(f"{archive} is empty", f"expected a {noun}", hint)
+    if is_web_page(head):
+        what = f"{archive} is a web page or XML, not an archive"
+        return InputError(what, f"expected a {noun}, got HTML or XML", hint)
+    return None
 
 
 PACK_PLAIN_FILES = Hint(

@@ -324,28 +324,28 @@ def _widen(extra: bytes, narrow: tuple[int, int, int, int], position: int) -> li
         is_narrow = size != _FULL_32 and packed != _FULL_32 and disk != _FULL_16
         if is_narrow and local == _FULL_32:  # the usual, fast case
             return [size, packed, _WIDE_OFFSET.unpack(extra)[2], disk]
-    content = _find_zip_64(extra, position)
+    content = _find_zip_64(extra)
     wide = []
     for number, (full, width) in zip(narrow, _NARROW_FIELDS, strict=True):
         if number != full:
             wide.append(number)
             continue
         if len(content) < width:
-            raise ZipFault(position, "an entry has a zip64 field that is too short")
+            raise ZipFault(position, "the zip64 field of an entry is missing or too short")
         wide.append(int.from_bytes(content[:width], "little"))
         content = content[width:]
     return wide
 
 
-def _find_zip_64(extra: bytes, position: int) -> bytes:
-    """The content of the zip64 field among the extra fields of an entry."""
+def _find_zip_64(extra: bytes) -> bytes:
+    """The content of the zip64 field among the extra fields of an entry; none without it."""
     at = 0
     while at + 4 <= len(extra):
         field_id, length = struct.unpack_from("<HH", extra, at)
         if field_id == _ZIP_64:
             return extra[at + 4 : at + 4 + length]
         at += 4 + length
-    raise ZipFault(position, "an entry refers to a zip64 field, and has none")
+    return b""
 
 
 def _data_start(view: Sliceable, entry: Entry) -> int:
