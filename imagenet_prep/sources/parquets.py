@@ -200,7 +200,8 @@ def iter_samples(path: Path, schema: Schema, needed: Sequence[str] = ()) -> Iter
                 count += len(batch)
         expected = file.metadata.num_rows
         if count != expected:
-            raise _damaged(path, count, f"expected {expected:,} rows, got {count:,}")
+            what = f"{path} has {number_of(count, 'row')}"
+            raise InputError(what, f"expected {expected:,}, by its metadata", REMEDY)
 
 
 def _samples(path: Path, schema: Schema, batch: Any, first: int) -> Iterator[ParquetRow]:
