@@ -101,7 +101,7 @@ def _files(paths: Paths) -> list[Path]:
     """Every file in ``paths``, in order; raises UsageError if one does not exist."""
     patterns = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     if not patterns:
-        raise UsageError("no files to read", "expected a path, a pattern, or a list of them")
+        raise UsageError("no files to read", "expected a path, a pattern, or several of either")
     return [path for pattern in patterns for path in _matching(os.fspath(pattern))]
 
 

@@ -52,6 +52,11 @@ class NoZip(ZipFault):
     """A file that neither starts nor ends like a zip."""
 
 
+def quoted(name: bytes) -> str:
+    """A name of an archive in quotes, for messages; at most 100 bytes of it."""
+    return repr(name if len(name) <= 100 else name[:97] + b"...")[1:]
+
+
 def archive_error(archive: object, fault: ArchiveFault, hint: str) -> InputError:
     """The error for a fault of an archive; ``hint`` is the remedy for a damaged one."""
     what = f"{archive} {fault.problem} at byte {fault.offset:,}"

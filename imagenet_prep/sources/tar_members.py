@@ -20,7 +20,7 @@ from zlib import adler32
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import mention
 from imagenet_prep.hints import Hint
-from imagenet_prep.sources.archive_faults import UNJOIN, TarFault, special_member
+from imagenet_prep.sources.archive_faults import UNJOIN, TarFault, quoted, special_member
 from imagenet_prep.storage.refusals import unreadable
 
 BLOCK = 512
@@ -175,7 +175,7 @@ def _walk(
             name, size = _apply({**lasting, **coming}, name, size, position)
         data = position + BLOCK
         if size > stop - data:
-            raise TarFault(position, f"{_show(name)} of {size:,} bytes would extend {beyond}")
+            raise TarFault(position, f"{quoted(name)} of {size:,} bytes would extend {beyond}")
         if kind in _EXTENSIONS:
             fields = _parse_extension(kind, size, read, data)
             (lasting if kind == _PAX_GLOBAL else coming).update(fields)
@@ -185,7 +185,7 @@ def _walk(
             coming = {}
             yield name, data, size
         else:
-            raise special_member(_show(name), chr(kind), position)
+            raise special_member(quoted(name), chr(kind), position)
         position = data + (size + BLOCK - 1) // BLOCK * BLOCK
     _check_end(read, is_padding, position, coming)
 
@@ -217,7 +217,9 @@ def _check_sum(header: bytes, offset: int) -> None:
     if header[124] == 0x20:  # v7 pads every number with blanks
         forms.append(b"%6o\0 " % total)
     if field not in forms:
-        raise TarFault(offset, f"wrong header checksum: {total:06o} expected, {_show(field)} found")
+        raise TarFault(
+            offset, f"wrong header checksum: {total:06o} expected, {quoted(field)} found"
+        )
 
 
 def _check_end(
@@ -271,16 +273,16 @@ def _parse_size(header: bytes, offset: int) -> int:
         pass
     if not digits:
         return 0
-    raise TarFault(offset, f"the size of a member is {_show(field)}: expected octal digits")
+    raise TarFault(offset, f"the size of a member is {quoted(field)}: expected octal digits")
 
 
 def _apply(fields: dict[bytes, bytes], name: bytes, size: int, offset: int) -> tuple[bytes, int]:
     """Name and size of a member by the fields of the extension headers before it."""
     if any(key.startswith(b"GNU.sparse.") for key in fields):
-        raise special_member(_show(name), "S", offset)
+        raise special_member(quoted(name), "S", offset)
     if text := fields.get(b"size"):
         if not text.isdigit() or len(text) > 20:
-            found = f"the size of a member is {_show(text)}"
+            found = f"the size of a member is {quoted(text)}"
             raise TarFault(offset, f"{found}: expected at most 20 digits")
         size = int(text)
     return fields.get(b"path") or name, size
@@ -318,10 +320,6 @@ def _parse_pax(content: bytes, offset: int) -> dict[bytes, bytes]:
 
 def _cut(offset: int) -> TarFault:
     return TarFault(offset, "the tar ends here: expected two blocks of zeros at its end")
-
-
-def _show(name: bytes) -> str:
-    return repr(name if len(name) <= 100 else name[:97] + b"...")[1:]
 
 
 # the errors of an archive that is damaged, foreign or a bomb, and their remedies ------------------
