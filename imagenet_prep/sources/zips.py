@@ -9,6 +9,7 @@ from typing import ClassVar
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import mention
 from imagenet_prep.hints import Hint
+from imagenet_prep.images import first_bytes
 from imagenet_prep.sources.archive_faults import (
     CutZip,
     NoZip,
@@ -181,6 +182,6 @@ def _no_zip(path: AnyPath, hint: str) -> InputError:
     with open_file(path) as file:
         head = file.read(_HEAD)
     what = f"{path} is not a zip, or is damaged at its start and its end"
-    expected = f"expected 50 4b 03 04 as the first bytes, got {head[:4].hex(' ')}"
+    expected = f"expected 50 4b 03 04 as the first bytes, got {first_bytes(head)}"
     error = other_file_error(path, head, "zip", hint)
     return error or InputError(what, expected, hint)
