@@ -427,12 +427,12 @@ INPUTS = {
     "a manifest of a split that leads out": (
         FOLDERS + "splits: {train: {manifest: out.txt}}\n",
         "out.txt, line 2: ../x is not written as a path below",
-        "correct the line, or name a folder that holds all files in `source`",
+        "correct the line, or change the folder where paths start, in `source`",
     ),
     "a manifest that leads out of the folder of a pattern": (
         "manifest_file: absolute.txt\ninput_file_pattern: ../*/arrays/*.npy\n",
         "absolute.txt, line 1: /etc/passwd is not written as a path",
-        "name a folder that holds all files in `input_file_pattern`",
+        "change the folder where paths start, in `input_file_pattern`",
     ),
     "a manifest of what is gone": (
         "manifest_file: gone-line.txt\n",

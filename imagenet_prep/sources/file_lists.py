@@ -93,7 +93,7 @@ def _outside(entry: str, base: Path, base_key: str, place: str) -> InputError:
     if base_key:
         where = f"in `{base_key}`"
     what = f"{place}: {entry} is not written as a path below {base}"
-    hint = f"correct the line, or name a folder that holds all files {where}"
+    hint = f"correct the line, or change the folder where paths start, {where}"
     return InputError(what, "expected the path of a file there", hint)
 
 
