@@ -227,7 +227,7 @@ def _load_cookies(path: Path) -> MozillaCookieJar:
         # the original message quotes the line it could not read, and a cookie with it
         raise UsageError(
             f"{path} can't be read as cookies",
-            "expected UTF-8 in Netscape's format of cookies.txt, as browser extensions write it",
+            "expected a cookies.txt in Netscape's format and UTF-8, as browser extensions write it",
             "export it again",
         ) from None
     for cookie in jar:
