@@ -243,6 +243,6 @@ class RemoteClasses(Struct, frozen=True):
             images, _ = ArchiveIndex("train")((tar, wnid, 0, None))
             fault = "" if len(images) else "it holds no image"
         except InputError as error:
-            fault = f"{error.what}: {error.detail}"
+            fault = f"{error.what}: {error.detail}".replace(str(tar), "it")
         if fault:
             raise set_aside(layout, f"{wnid}.tar", fault)
