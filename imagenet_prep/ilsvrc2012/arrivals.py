@@ -32,6 +32,7 @@ from imagenet_prep.text import is_web_page, number_of
 
 _END_BLOCKS = 1024  # bytes of zeros at the end of a tar (POSIX.1-2017, ustar Interchange Format)
 _SMALL = 1 << 16  # bytes: a file that is read as a whole, if the server serves no parts
+_ANOTHER_SERVER = "check --base-url if you set it, or name another server with it"
 _FORMATS = {
     ".tar": "a tar archive",
     ".gz": "gzip data",
@@ -190,14 +191,17 @@ class RemoteClasses(Struct, frozen=True):
             f"looking for {number_of(len(wnids), 'class', 'classes')} in {filename}"
         )
         source = RemoteFile(session, url, remote, manner.pace)
-        places = class_tars(source, wnids)
+        try:
+            places = class_tars(source, wnids)
+        except InputError as fault:  # its hint is about a file of one's own
+            raise InputError(fault.what, fault.detail, _ANOTHER_SERVER) from None
         lacking = [wnid for wnid in wnids if wnid not in places]
         if lacking:
             raise InputError(
                 f"{source.path} has no {lacking[0]}.tar",
                 f"expected {number_of(len(wnids), 'class', 'classes')}, "
                 f"{len(lacking):,} of them missing",
-                "check --base-url if you set it",
+                _ANOTHER_SERVER,
             )
         spans: dict[str, Span] = {}
         for wnid, (offset, length) in places.items():
