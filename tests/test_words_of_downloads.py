@@ -191,7 +191,7 @@ def test_a_folder_that_cannot_be_listed_is_not_called_empty(
 def test_no_download_into_an_object_store_is_advised() -> None:
     """It writes to a local folder only."""
     error = astray.nothing_found(Layout(Location(MemoryStore(), "set")))
-    assert error.hint == "name the folder that has them with --raw"
+    assert error.hint == "name the folder that has the images with --raw"
 
 
 def test_a_folder_of_raw_data_that_is_a_link_to_nothing_is_named(tmp_path: Path) -> None:
