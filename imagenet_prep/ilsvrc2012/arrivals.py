@@ -154,10 +154,11 @@ def _fault_of_tar(view: FileSlices) -> str:
     for name, start, length in iter_members(view, 0, len(view)):
         if name.endswith(b".tar"):
             next(iter_members(view, start, start + length), None)
-            if length < _END_BLOCKS or any(view[start + length - _END_BLOCKS : start + length]):
+            end = start + length
+            if length < _END_BLOCKS or any(view[end - _END_BLOCKS : end]):
                 return (
-                    f"it is damaged before byte {start + length:,}: "
-                    f"{name.decode('utf-8', 'replace')} has no end"
+                    f"expected {_END_BLOCKS:,} zero bytes at the end of "
+                    f"{name.decode('utf-8', 'replace')}, before byte {end:,}"
                 )
     return ""
 

@@ -294,16 +294,14 @@ def refuse_empty(layout: Layout, source: ImageSource, part: Part) -> None:
             f"expected images of its classes, such as {min(part.labels)}",
             "get a copy with these classes, or choose other classes",
         )
+    expected = "expected images with the names of image-net.org"
     if not source.is_unpacked:
         other = "get an intact copy of it, or move it away to use another copy"
-        raise InputError(what, "expected images with the names of image-net.org", other)
+        raise InputError(what, expected, other)
     move = "move it away, and run the same command again; for images of your own: "
     raise InputError(
         what,
-        (
-            "expected images in folders such as n01440764, or an archive of image-net.org; "
-            f"found {listed(names) or 'nothing'}"
-        ),
+        f"{expected}, in folders such as n01440764; found {listed(names) or 'nothing'}",
         Hint(move, command("init", source.path)),
     )
 
