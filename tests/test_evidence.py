@@ -549,7 +549,7 @@ def test_files_without_an_ending_are_one_line(tmp_path: Path) -> None:
         summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
     lines = [line for line in summary.passed if "notes/" in line]
     assert len(lines) == 1
-    assert lines[0].startswith("3,000 files without an ending, which are no images: notes/")
+    assert lines[0].startswith("3,000 files without an ending, not read: notes/")
 
 
 def test_a_question_of_columns_names_the_table(tmp_path: Path) -> None:

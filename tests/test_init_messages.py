@@ -191,12 +191,12 @@ SAYINGS: dict[str, Saying] = {
     "an array without the column": Saying(
         ARRAYS,
         "--label none",
-        ("data has no column none\nexpected --label labels\nwithout --label: ",),
+        ("data has no column of labels called none\nexpected --label labels\nwithout --label: ",),
     ),
     "an array without the column, beside one that is no label": Saying(
         ARRAYS_WITH_VECTORS,
         "--label none",
-        ("data has no column none\nexpected --label labels\nwithout --label: ",),
+        ("data has no column of labels called none\nexpected --label labels\nwithout --label: ",),
     ),
     "an array that is no label": Saying(
         ARRAYS_WITH_VECTORS,

@@ -769,11 +769,11 @@ def test_split_takes_values_of_the_column(tmp_path: Path, data: str) -> None:
     [
         (
             VALUES.replace(",split", ",other"),
-            "no value one for --split train\nexpected a column of splits",
+            "no column of splits with the value one of --split train\nwithout --split: ",
         ),
         (
             VALUES.replace("two", "three"),
-            "no value two for --split test\nexpected one or three\nwithout --split: ",
+            "the value two of --split test\nexpected one of one, three\nwithout --split: ",
         ),
         (
             VALUES + "photos/1.jpg,a,three\n",

@@ -104,7 +104,11 @@ def _names_alone(path: Path) -> InputError:
     """The error for a list of images without labels that divides no images either."""
     problem = f"{path} has names of images, and no labels"
     expected = "expected a file and its label in each line"
-    return InputError(problem, expected, f"add the labels, or move {path} away")
+    hint = (
+        f"add the labels, or move {path} away; in lists of splits, each line names an image, "
+        "and no line one of another line"
+    )
+    return InputError(problem, expected, hint)
 
 
 def _wrong_line(sought: Sought, name: str, fault: LabelsFault, several: str) -> InputError:

@@ -100,6 +100,8 @@ def _recognise(
         files = _read_files(inspection, kind, names, column)
     except InputError as error:
         return Interpretation(certainty, (), meaning, faults=(error,), containers=names)
+    if files.alternatives:
+        meaning += ", with one of its columns as the class"
     samples, table = files.samples, files.table
     has_classes = bool(samples.class_names)
     remarks = downsampled.remarks_on(names, samples.names, has_classes=has_classes)
@@ -365,7 +367,7 @@ def _refuse_no_label(inspection: Inspection, samples: Samples, column: str) -> N
     label_columns = _columns_of_labels(samples)
     if column in label_columns:
         return
-    problem = f"{inspection.folder} has no column {column}"
+    problem = f"{inspection.folder} has no column of labels called {column}"
     if column in samples.columns:
         problem = (
             f"{inspection.folder}: the values of {column} can't be the labels, whole numbers alone "
