@@ -777,7 +777,7 @@ def test_split_takes_values_of_the_column(tmp_path: Path, data: str) -> None:
         ),
         (
             VALUES + "photos/1.jpg,a,three\n",
-            "has three in its column of splits, without a --split\nexpected a split for each",
+            "t.csv\nexpected a split for each value",
         ),
     ],
 )

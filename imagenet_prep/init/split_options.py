@@ -134,16 +134,22 @@ def _refuse_other_values(inspection: Inspection) -> None:
         values = {value for value in table.table.splits or () if value is not None}
         other_values = sorted(values - table.splits.splits.keys())
         if other_values:
-            problem = (
-                f"{table.place} has {listed(other_values)} in its column {table.splits.name}, "
-                "without a --split"
-            )
-            splits = splits_with_values(inspection.options.splits, other_values)
-            hint = Hint("with splits of these names: ", inspection.command(splits=splits))
-            raise UsageError(problem, "expected a split for each value", hint)
+            column = f"column {table.splits.name} of {table.place}"
+            options, folder = inspection.options, inspection.folder
+            raise fault_of_other_values(column, other_values, options, folder)
 
 
-def splits_with_values(named_splits: Mapping[str, str], values: Iterable[str]) -> dict[str, str]:
+def fault_of_other_values(
+    column: str, values: Sequence[str], options: InitOptions, place: Path
+) -> UsageError:
+    """The error for values of a column of splits that no --split names; ``place`` is that of init."""
+    problem = f"--split names no split for {listed(values)} in the {column}"
+    splits = _splits_with_values(options.splits, values)
+    hint = Hint("with splits of these names: ", options.command(place, splits=splits))
+    return UsageError(problem, "expected a split for each value", hint)
+
+
+def _splits_with_values(named_splits: Mapping[str, str], values: Iterable[str]) -> dict[str, str]:
     """The splits that the user names, after one for each of these values, called as it is."""
     new_splits: dict[str, str] = {}
     for value in values:

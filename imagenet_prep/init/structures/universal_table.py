@@ -25,7 +25,7 @@ from imagenet_prep.init.proposal import (
     Interpretation,
     Proposal,
 )
-from imagenet_prep.init.split_options import splits_with_values
+from imagenet_prep.init.split_options import fault_of_other_values
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.folder_words import split_name
@@ -202,10 +202,8 @@ def _check_splits(table: Path, rows: Rows, options: InitOptions) -> None:
             raise UsageError(problem, expected, hint)
     other_values = [value for value in values if value not in options.splits.values()]
     if options.splits and other_values:
-        problem = f"{table} has {listed(other_values)} in its column of splits, without a --split"
-        splits = splits_with_values(options.splits, other_values)
-        hint = Hint("with splits of these names: ", options.command(table, splits=splits))
-        raise UsageError(problem, "expected a split for each value", hint)
+        column = f"column of splits of {table}"
+        raise fault_of_other_values(column, other_values, options, table)
 
 
 def _choose_parquet(path: Path, engine: Engine) -> Choice:
