@@ -142,7 +142,7 @@ def _refuse_other_values(inspection: Inspection) -> None:
 def fault_of_other_values(
     column: str, values: Sequence[str], options: InitOptions, place: Path
 ) -> UsageError:
-    """The error for values of a column of splits that no --split names; ``place`` is that of init."""
+    """The error for values of a column of splits that no --split names; init reads ``place``."""
     problem = f"--split names no split for {listed(values)} in the {column}"
     splits = _splits_with_values(options.splits, values)
     hint = Hint("with splits of these names: ", options.command(place, splits=splits))
