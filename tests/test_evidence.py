@@ -569,7 +569,7 @@ def test_one_column_is_no_columns(tmp_path: Path) -> None:
     summary = init(
         tmp_path / "data", tmp_path / "r.yaml", ENGINE, options=InitOptions(label="species")
     )
-    assert "# 6 lines, with the column colour\n" in summary.text
+    assert "# 6 paths, with the column colour\n" in summary.text
 
 
 def test_a_function_is_named_for_a_format_that_nothing_reads(tmp_path: Path) -> None:

@@ -294,6 +294,13 @@ SAYINGS: dict[str, Saying] = {
         status=2,
         absent=("no folder",),
     ),
+    "a class folder as a split": Saying(
+        PETS,
+        "--split train=cat",
+        ("3 images without a class\n", "3 images in no folder of --split, left out"),
+        status=0,
+        absent=("dog",),
+    ),
     "the folder itself as a split": Saying(
         images("train/0.jpg", "0.jpg"),
         "--split train=train --split test=.",

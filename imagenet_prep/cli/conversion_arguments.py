@@ -103,7 +103,7 @@ def _in_recipe(name: str, recipe: Path) -> str:
     from imagenet_prep.recipes.schema import Recipe
 
     if name in SHARD_COUNTS.values():
-        return f"write shards: {{SPLIT: NUMBER}} in {recipe}, without shard_size and num_shards"
+        return f"write shards: {{SPLIT: NUMBER}} in {recipe}, and no shard_size or num_shards"
     table = ConvertOptions if is_imagenet(read(recipe)) else Recipe
     keys = {setting.name for setting in recipe_keys(table)}
     if name in keys:

@@ -290,7 +290,7 @@ def _unmatched(sought: Sought, path: Path, table: LabelTable, rows: Sequence[int
     number = _first_unmatched(sought, table, rows)
     file_name = last_name(table.paths[number])
     alike = [name for name in items if last_name(name) == file_name]
-    hint = "correct or remove that line"
+    hint = f"correct or remove it, or move {path} away"
     if alike:
         hint = f"write {alike[0]}, for example"
     problem = _path_of_none(sought, path, table, number)

@@ -85,7 +85,7 @@ def _name_by_file(classes: Classes, number: int | None, path: Path, target: Path
     if lacking:
         total = number_of(len(classes.names), "class", "classes")
         problem = f"{path} names {len(names):,} of {total}: no name for {listed(lacking)}"
-        raise InputError(problem, "expected a name for each class")
+        raise InputError(problem, "expected a name for each class, by its id")
     key = block("class_names", place_in_recipe(full_path, target), _NOTE)
     return NamedClasses(key, renamed(classes, names))
 
