@@ -168,7 +168,7 @@ SAYINGS: dict[str, Saying] = {
     "only fractions": Saying(
         _labelled(l_csv=FRACTIONS),
         "",
-        ("no class: no column (size) looks like classes\n",),
+        ("no class: no column (size) is read as the classes\n",),
         status=0,
         absent=("--label size",),
     ),
