@@ -170,7 +170,7 @@ def _notes_by_ending(names: Sequence[str]) -> list[str]:
 
 _TO_CSV = "write {} labels to a CSV with the columns filename and label, and run init again"
 _MATLAB = ".mat"
-_KNOWN_FORMS = "expected CSV, TSV, JSON lines, path:label or path label"
+_KNOWN_FORMS = "expected CSV, TSV, JSON, JSON lines, or a path and its label in each line"
 _FAULTS = {
     "packed": (
         " holds {count} that would not be read: {names}",
