@@ -758,6 +758,12 @@ def test_names_of_ids_are_read(name: str) -> None:
     assert [names[key].rpartition("/")[2] for key in ids] == ["cat", "dog"]
 
 
+def test_null_is_no_name_of_a_class() -> None:
+    """A class whose name is null has none: it is not called None."""
+    content = b'[{"id": 1, "name": "cat"}, {"id": 2, "name": null}]'
+    assert read_names(Path("n.json"), content).by_id == {"1": "cat"}
+
+
 @pytest.mark.parametrize(
     ("ids", "first_label"), [(("1", "2"), 1), (("0", "1"), 0), (("1", "3"), 1), (("2", "3"), 1)]
 )

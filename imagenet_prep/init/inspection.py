@@ -330,7 +330,7 @@ def _names_by_kind(kinds: Mapping[str, str]) -> dict[str, list[str]]:
 def _faults_of_images(folder: Path, names: Sequence[str], images: _Images) -> list[InputError]:
     """The faults of shards that are missing, and of images that can't be read."""
     tars = [name for name in names if has_ending(name, ".tar")]
-    faults = missing_shards([*tars, *images.holders])
+    faults = missing_shards([*tars, *images.holders], folder)
     faults += wrong_formats(folder, names, images.content)
     if images.unfit:
         unreadable_images = [f"{name} ({kind})" for name, kind in images.unfit.items()]

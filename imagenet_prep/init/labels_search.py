@@ -116,7 +116,7 @@ def _wrong_line(sought: Sought, name: str, fault: LabelsFault, several: str) -> 
     and the command, if the lines give images several labels.
     """
     path = place_of_table(sought.folder, name)
-    problem = f"{path}, line {fault.line}: {fault.reason}"
+    problem = f"{fault.place(path)}: {fault.reason}"
     expected = "expected each file once, with its label"
     hint = f"correct that line and run init again; or move {path} away"
     table = None
