@@ -69,10 +69,10 @@ def check_splits(inspection: Inspection) -> None:
     splits = inspection.options.splits
     if not splits:
         return
-    values = _split_values(inspection)
+    folders, values = _folders_of_items(inspection), _split_values(inspection)
     nouns_by_split: dict[str, list[str]] = {}
     for split, place in splits.items():
-        nouns_by_split[split] = _nouns_of(inspection, place, values)
+        nouns_by_split[split] = _nouns_of(inspection, place, folders, values)
         if not nouns_by_split[split]:
             raise _no_such_place(inspection, split, place, values)
     common_nouns = [
@@ -90,12 +90,14 @@ _VALUE, _FOLDER, _LIST = _NOUNS = ("a value", "a folder", "a list file")
 """The sorts of places that a split has, in the order of choice."""
 
 
-def _nouns_of(inspection: Inspection, place: str, values: Collection[str]) -> list[str]:
+def _nouns_of(
+    inspection: Inspection, place: str, folders: Collection[str], values: Collection[str]
+) -> list[str]:
     """The sorts of a place: a value of a column can be a folder, too."""
     nouns: list[str] = []
     if place in values:
         nouns.append(_VALUE)
-    if _folder_in(place) in _folders_of_items(inspection):
+    if _folder_in(place) in folders:
         nouns.append(_FOLDER)
     if (Path(inspection.folder) / place).is_file():
         nouns.append(_LIST)
