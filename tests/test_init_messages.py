@@ -258,6 +258,9 @@ SAYINGS: dict[str, Saying] = {
     "the first part is missing": Saying(
         {"a.tar.2": b"x", "a.tar.3": b"y"}, "", ("get the parts of a.tar before a.tar.2",)
     ),
+    "parts by letters without the first": Saying(
+        {"a.tar.ab": b"x", "a.tar.ac": b"y"}, "", ("get the parts of a.tar before a.tar.ab",)
+    ),
     "files of two losses": Saying(
         JOINED,
         "",
