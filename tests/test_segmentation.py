@@ -414,7 +414,7 @@ def test_two_masks_of_each_image_are_a_question(tmp_path: Path) -> None:
     """Both are named with the command that sets the other aside."""
     mask_folders(tmp_path / "data", "images/{}.jpg", "1st_manual/{}.png", 4)
     shutil.copytree(tmp_path / "data/1st_manual", tmp_path / "data/mask")
-    with pytest.raises(InputError, match=r"1st_manual, mask .*same images") as caught:
+    with pytest.raises(InputError, match=r"1st_manual, mask each have masks of 4 images") as caught:
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
     assert f"mv -- {tmp_path}/data/mask {tmp_path}/data-mask" in caught.value.hint
 

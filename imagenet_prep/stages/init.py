@@ -35,7 +35,7 @@ from imagenet_prep.init.structure_choice import choose_structure
 from imagenet_prep.init.structures import known_structures
 from imagenet_prep.init.structures.universal_table import choose_table
 from imagenet_prep.init.unread_files import without_told
-from imagenet_prep.init.written_files import ANOTHER_NAME, list_end, saved, written_path
+from imagenet_prep.init.written_files import list_end, refuse_existing, saved, written_path
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.classes import labels_in_words
 from imagenet_prep.recipes.loading import load, read
@@ -182,8 +182,7 @@ def _is_table(folder: Path) -> bool:
 def _target_of(folder: Path, output: Path | None, *, is_alone: bool) -> Path:
     """The path of the recipe; raises UsageError if it exists already."""
     target = output or Path(f"{_name_of(folder, is_alone=is_alone) or 'recipe'}.yaml")
-    if target.exists():
-        raise UsageError(f"{target} already exists", "expected a new file", ANOTHER_NAME)
+    refuse_existing(target)
     return target
 
 
