@@ -330,7 +330,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
     "a negative number, and a first label that is 0 already": (
         {LABEL: [-1]},
         {"first_label": 0},
-        "class -1\nexpected a whole number from 0 up\nmake the set again",
+        "class -1\nexpected a whole number from 0 up\nstart again",
     ),
     "a name that class_names lacks": (
         {TEXT: ["dog"], LABEL: [1]},
@@ -352,7 +352,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
     "corners in pixels": (
         {"xmax": [30.0], LABEL: [1]},
         {},
-        "the box 0.25, 0.5, 30, 1.*from 0 to 1\nmake the set again from its images, with a recipe$",
+        "the box 0.25, 0.5, 30, 1.*from 0 to 1\nstart again from the images, with a recipe$",
     ),
     "swapped corners": (
         {"xmin": [0.9], LABEL: [1]},
@@ -367,7 +367,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
     "not a number": (
         {"xmin": [float("nan")], LABEL: [1]},
         {},
-        "the box nan.*from its images, with a recipe$",
+        "the box nan.*from the images, with a recipe$",
     ),
     "numbers for masks": ({LABEL: [1], MASK: [1]}, {}, "mask holds numbers.expected PNG files"),
     "texts for corners": ({"xmin": ["a"], LABEL: [1]}, {}, "image/object/bbox/xmin holds bytes"),

@@ -36,10 +36,10 @@ _FAR_OUTSIDE = 2.0
 """A larger coordinate may be in pixels."""
 
 _SHOWN = 20
-_REMAKE = "make the set again from its images, with a recipe"
+_REMAKE = "start again from the images, with a recipe"
 _WITHOUT_BOXES = f"{_REMAKE} that has boxes; an image without an object has empty lists"
 _OUTSIDE = f"{_REMAKE} that has boxes_outside: clip"
-_SWAPPED = "swap the corners in the annotations, and make the set again with a recipe"
+_SWAPPED = f"swap the corners in the annotations, and {_REMAKE}"
 _BY_NAME = "DetectionDataset(records, class_names=['cat', 'dog'])"
 
 

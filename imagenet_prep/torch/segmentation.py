@@ -53,7 +53,7 @@ class SegmentationDataset(VisionDataset[tuple[Any, Any]]):
             raise InputError(
                 f"{record.place} has {problem}",
                 f"expected one PNG in the feature {_MASK}",
-                "make the set again with a recipe that has `mask`; "
+                "start again from the images, with a recipe that has `mask`; "
                 "for masks of objects, use DetectionDataset",
             )
         pixels = read_mask(record, decode_values, data, size)
@@ -61,7 +61,7 @@ class SegmentationDataset(VisionDataset[tuple[Any, Any]]):
             raise InputError(
                 f"{record.place}: a mask of {pixels.shape[2]} channels",
                 "expected one number per pixel",
-                "write masks as PNGs of one channel, gray or palette",
+                "write masks as PNGs of one channel, gray or palette, and start again from them",
             )
         dtype = "int32" if pixels.dtype.itemsize > 1 else "uint8"
         tv_tensors = import_tv_tensors("SegmentationDataset")
