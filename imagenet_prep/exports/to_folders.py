@@ -17,6 +17,7 @@ from imagenet_prep.exports.source_set import (
     are_lines,
     encode_classes,
 )
+from imagenet_prep.reading.arguments import shown
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.sources.names import below, text_of
 from imagenet_prep.storage.durable import make_folder
@@ -129,8 +130,8 @@ def _path(shard: SourceShard, record: Record, values: ImageValues) -> str:
     path = f"{of_class}/{file_name}"
     if not all(map(_is_file_name, (of_class, *folders, name, file_name))):
         raise InputError(
-            f"{shard.path}: record {record.number} can't be a file: its class is {of_class!r}, "
-            f"its name {values.filename!r}",
+            f"{shard.path}: record {record.number} can't be a file: "
+            f"its class is {shown(of_class)}, its name {shown(values.filename)}",
             "expected at most 255 bytes, no '/' in the class, no NUL, and no part that is "
             "empty, '.' or '..'",
             "export to webdataset, which accepts any name",
