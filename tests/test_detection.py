@@ -337,7 +337,11 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
         {"class_names": ["cat"]},
         "expected one of cat\nadd 'dog' to class_names",
     ),
-    "no class": ({}, {}, "has no image/object/class/text.*expected 1"),
+    "no class": (
+        {},
+        {},
+        "has no image/object/class/text.*expected 1.*that has the class of each object",
+    ),
     "no boxes": ({**dict.fromkeys(BOX), LABEL: []}, {}, "has no boxes.*image/object/bbox/xmin"),
     "corners that differ in number": (
         {"ymax": [0.5, 1.0], LABEL: [1]},
@@ -375,6 +379,11 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
         {LABEL: [1.5]},
         {},
         "an object of class 1.5.*expected a whole number from 1 up",
+    ),
+    "numbers for names": (
+        {TEXT: [5]},
+        {"class_names": ["cat"]},
+        "text holds numbers\nexpected texts",
     ),
     "texts for numbers": ({LABEL: ["a"]}, {}, "image/object/class/label holds texts"),
     "no masks": ({LABEL: [1]}, {"masks": True}, "has no image/object/mask"),

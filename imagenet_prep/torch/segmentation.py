@@ -59,7 +59,7 @@ class SegmentationDataset(VisionDataset[tuple[Any, Any]]):
         pixels = read_mask(record, decode_values, data, size)
         if pixels.ndim > 2:
             raise InputError(
-                f"{record.place}: a mask of {pixels.shape[2]} channels",
+                f"{record.place} has a mask of {pixels.shape[2]} channels",
                 "expected one number per pixel",
                 "write masks as PNGs of one channel, gray or palette, and start again from them",
             )
