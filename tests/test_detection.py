@@ -342,7 +342,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
         {},
         "has no image/object/class/text.*expected 1.*that has the class of each object",
     ),
-    "no boxes": ({**dict.fromkeys(BOX), LABEL: []}, {}, "has no boxes.*image/object/bbox/xmin"),
+    "no boxes": ({**dict.fromkeys(BOX), LABEL: []}, {}, "has no feature image/object/bbox/xmin"),
     "corners that differ in number": (
         {"ymax": [0.5, 1.0], LABEL: [1]},
         {},
@@ -689,7 +689,7 @@ def test_masks_of_classes_have_the_stored_values(
 @pytest.mark.parametrize(
     ("features", "words"),
     [
-        ({}, "has no mask.*image/segmentation/class/encoded"),
+        ({}, "has no image/segmentation/class/encoded"),
         (
             {"segmentation/class/encoded": class_mask("RGB")},
             "a mask of 3 channels.*expected one number per pixel",

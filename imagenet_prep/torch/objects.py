@@ -37,7 +37,7 @@ _FAR_OUTSIDE = 2.0
 
 _SHOWN = 20
 _REMAKE = "start again from the images, with a recipe"
-_WITHOUT_BOXES = f"{_REMAKE} that has boxes; an image without an object has empty lists"
+_WITHOUT_BOXES = f"{_REMAKE} that has boxes there; an image without an object has an empty list"
 _OUTSIDE = f"{_REMAKE} that has boxes_outside: clip"
 _SWAPPED = f"swap the corners in the annotations, and {_REMAKE}"
 _WITHOUT_VALUES = {
@@ -59,7 +59,7 @@ class RecordObjects:
         self.features: Mapping[str, Any] = record.features
         if _XMIN not in self.features:
             raise InputError(
-                f"{record.place} has no boxes", f"expected the feature {_XMIN}", _WITHOUT_BOXES
+                f"{record.place} has no feature {_XMIN}", "expected boxes in it", _WITHOUT_BOXES
             )
         self.count = len(record.boxes)
 
