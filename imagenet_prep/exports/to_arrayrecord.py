@@ -79,7 +79,7 @@ def _faults(path: Path) -> Iterator[None]:
         if "No space left" in str(error):
             raise no_space(path) from error
         raise WriteError(
-            f"array_record can't write or read back {path}",
+            f"cannot write {path}, or read it back",
             str(error),
             f"check the disk and the permissions of its folder, {AGAIN}",
         ) from error
