@@ -146,7 +146,7 @@ def read_plain_header(data: Buffer) -> JpegHeader:
         raise ImageError(f"not a JPEG: it starts with {first_bytes(data)}", _SAVE_AS_KNOWN)
     position = _find(data, _SOF)
     if position < 0:
-        raise ImageError("the JPEG has no frame header: it is cut or damaged")
+        raise ImageError("the JPEG has no frame header that can be found: it is cut or damaged")
     return _frame_header(data, position)
 
 
