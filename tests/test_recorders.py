@@ -500,5 +500,5 @@ def test_floats_where_the_recipe_says_int64_name_the_feature() -> None:
         recorder.record(
             Item("a.npy", 0, "", "", ()), in_memory(lambda file: np.save(file, np.ones(3)))
         )
-    assert str(caught.value) == "its values are float64, and the recipe says type: int64 for v"
-    assert caught.value.remedy == "write type: float there"
+    assert str(caught.value) == "the values are float64, and the recipe says type: int64 for v"
+    assert caught.value.remedy == "write type: float for v in the recipe"
