@@ -556,7 +556,7 @@ def test_a_damaged_plan(layout: Layout) -> None:
         state = read(layout)
         assert (state.kind, state.reason) == (
             "contradictory",
-            f"{layout.plan_path} has changed since it was written",
+            f"{layout.plan_path} can't be understood",
         )
         assert (state.sizes, state.infos, state.damage) == (
             sizes_of(layout),

@@ -250,7 +250,14 @@ def test_shards_of_no_set_may_be_of_another_program(layout: Layout, count: int, 
     (problem,) = stray
     assert problem.detail.startswith(words)
     assert "another program" in problem.detail
-    assert problem.remedy.endswith("or move its shards away")
+    assert problem.remedy.endswith("or move these shards away")
+
+
+def test_shards_of_other_splits_are_not_denied(tmp_path: Path) -> None:
+    """Another program's shards of a split test are there: only those of ImageNet's splits lack."""
+    (tmp_path / "test-00000-of-00002").touch()
+    with pytest.raises(InputError, match=f"^no train or validation shards in {tmp_path}\n"):
+        look(Layout(tmp_path))
 
 
 def test_a_rank_does_not_judge_the_whole_set(sound: Layout, tmp_path: Path) -> None:

@@ -174,10 +174,10 @@ def _orphans(state: SetState) -> list[Problem]:
         Problem(
             ProblemKind.STRAY_FILE,
             state.orphans[0],
-            f"{count} of {splits} {verb} to no set of this folder: the state of that set is lost, "
-            "or another program made it",
-            "put back the folder of that set below imagenet-prep/sets, run its convert again, "
-            "or move its shards away",
+            f"{count} of {splits} {verb} to no set of this folder: the state of their set is lost, "
+            "or another program made them",
+            "put back the state of their set in the folder imagenet-prep, run its convert again, "
+            "or move these shards away",
             count=len(state.orphans),
         )
     ]

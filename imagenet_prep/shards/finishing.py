@@ -101,5 +101,5 @@ def refuse_superseded(plan: Plan, layout: Layout) -> Plan:
             "expected no other imagenet-prep convert there; these differ: "
             f"{', '.join(differences(plan, claimed))}"
         ),
-        "let the other end, and make this set in another folder with --output",
+        "make this set in another folder with --output",
     )

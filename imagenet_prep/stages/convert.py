@@ -425,7 +425,7 @@ class _Conversion(Struct, frozen=True):
         if lost:
             count = number_of(len(lost), "shard")
             raise WriteError(
-                f"{count} of {self.layout.output_dir} vanished or changed twice, {lost[0]} first",
+                f"{count} of {self.layout.output_dir} vanished or changed again, {lost[0]} first",
                 "expected that nothing else writes there",
                 "find out what removes or changes them, then run the same command again",
             )
@@ -491,8 +491,7 @@ class _Conversion(Struct, frozen=True):
             return
         decode = command("verify", self.layout.output_dir, (("depth", "decode"),))
         self.progress.note(
-            f"every shard was done before and is kept: check {check} decides only about shards "
-            "that are made"
+            f"every shard was done before and is kept: check {check} applies only to new shards"
         )
         self.progress.note(Hint("to decode all images: ", decode))
 

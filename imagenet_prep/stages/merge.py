@@ -125,7 +125,7 @@ def _unfinished(layout: Layout, planned: Manifest, missing: Sequence[str]) -> In
     if ranks_of_job is not None:
         ranks, world = ranks_of_job
         numbers = listed(map(str, ranks), 20)
-        detail = f"they belong to {'ranks' if len(ranks) > 1 else 'rank'} {numbers} of {world}"
+        detail = f"expected from {'ranks' if len(ranks) > 1 else 'rank'} {numbers} of {world}"
         rerun = "these ranks again, or " if len(ranks) > 1 else "this rank again, or "
     shards = number_of(len(planned.shards), "shard is", "shards are")
     return InputError(

@@ -257,7 +257,9 @@ def _no_access(
     """
     scheme = url.partition("://")[0]
     required = f"the right to {right} objects: {_RIGHTS[scheme][right]}"
-    are_unknown = scheme == "s3" and not os.environ.get(_KEYS[scheme])  # none, or of a profile
+    is_anonymous = bool(os.environ.get(_PUBLIC[scheme]))
+    # none, or of a profile
+    are_unknown = is_anonymous or (scheme == "s3" and not os.environ.get(_KEYS[scheme]))
     if code in _EXPIRED:
         credentials = "the credentials of your profile" if are_unknown else _SIGN_UP[scheme]
         detail = f"the credentials have expired: {answer}"

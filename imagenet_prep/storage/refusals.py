@@ -71,7 +71,7 @@ _INPUT = {
         f"expected a file, found a folder: correct the path, or move the folder away, {AGAIN}"
     ),
     errno.ENOENT: (
-        f"it is missing, or a link to it is broken: correct the path, or restore it, {AGAIN}"
+        f"a part of the path is missing, or a link is broken: correct or restore it, {AGAIN}"
     ),
     errno.EOPNOTSUPP: f"its file system can't do that: use another file system {AGAIN}",
 }
