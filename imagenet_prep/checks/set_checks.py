@@ -62,10 +62,11 @@ def plan_fault(records: SetRecords, manifest: Manifest) -> str:
 
 
 def check_state(state: SetState) -> list[Problem]:
-    """A problem for a set that is not finished,
-    unless missing shards or a damaged manifest say so already.
+    """A problem for a set that is not finished, or whose plan and manifest can't be used,
+    unless missing shards, strays or a damaged manifest say so already.
     """
-    if state.kind not in ("part", "unfinished", "replacing"):
+    lacks_records = state.kind == "contradictory" and state.manifest is None and not state.strays
+    if not lacks_records and state.kind not in ("part", "unfinished", "replacing"):
         return []
     if state.missing:
         is_reported = state.sizes.keys().isdisjoint(state.missing)

@@ -221,7 +221,8 @@ class _SetCheck(Struct, frozen=True):
         """Notes about an unfinished set, the data set, images that were set aside, and ranks."""
         inventory = self.inventory
         is_of_ranks = inventory.state.kind == "part"
-        if inventory.is_unfinished and not is_of_ranks:
+        has_strays = inventory.state.kind == "contradictory"  # convert refuses them
+        if inventory.is_unfinished and not is_of_ranks and not has_strays:
             resume = self.dataset.following(
                 inventory.state.records, {"convert": "partly", "annotate": "done"}
             )
