@@ -395,7 +395,7 @@ def _or_without_boxes(layout: Layout, work: _RunWork) -> Iterator[None]:
         if not set(work.keys) & set(facts.SPLITS) and not work.options.validation_boxes:
             settings = (*layout.elsewhere(), *work.options.chosen())
             without_boxes = Hint(
-                "the images are here, only their boxes are missing; to continue without boxes: ",
+                "only boxes were to be downloaded; to continue without boxes: ",
                 command("convert", layout.data_dir, settings),
             )
             error.hint = Hint(error.hint, "; ", without_boxes) if error.hint else without_boxes

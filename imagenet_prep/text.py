@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from numbers import Integral
 
 _UNITS = {"": 1, "b": 1}
 _UNITS |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)}
@@ -74,8 +75,9 @@ def parse_size(size: object) -> int | None:
         size: a number of bytes, or a text such as "100MB" (10^6), "1.5GiB" (2^30) or "22.7 MB";
             units in any case.
     """
-    if isinstance(size, int) and not isinstance(size, bool):
-        return size if size > 0 else None
+    if isinstance(size, Integral) and not isinstance(size, bool):
+        count = int(size)
+        return count if count > 0 else None
     return _parse_size_text(size) if isinstance(size, str) else None
 
 

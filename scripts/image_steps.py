@@ -38,6 +38,7 @@ def make_root(folder: Path, image: str) -> None:
         subprocess.run(["apt-get", "install", "--yes", "-qq", "debootstrap"], check=True)
     release = tag.removesuffix("-slim")
     subprocess.run(["debootstrap", "--variant=minbase", release, folder], check=True)
+    folder.chmod(0o755)  # a temporary folder is closed to the user of the image
     for name in SETTINGS:
         source, target = Path(name), folder / name.lstrip("/")
         if source.is_dir():

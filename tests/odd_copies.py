@@ -268,18 +268,21 @@ def _upper_case(folder: Path, made: MadeSet) -> None:
 TOLD: dict[str, tuple[Write, str]] = {
     "names with .jpg": (
         _folders("train", "val", _ending(".jpg")),
-        "train has images that are named .jpg: n0",
+        "train has images whose names end in .jpg: n0",
     ),
     "names with .jpeg": (
         _folders("train", "val", _ending(".jpeg")),
-        "train has images that are named .jpeg: n0",
+        "train has images whose names end in .jpeg: n0",
     ),
     "names with .JPG": (
         _folders("train", "val", _ending(".JPG")),
-        "train has images that are named .JPG: n0",
+        "train has images whose names end in .JPG: n0",
     ),
-    "flat val with .jpg": (_folders("train", "val", _ending(".jpg"), flat=True), "named .jpg"),
-    "train alone with .jpg": (_train_with_jpg, "train has images that are named .jpg: n0"),
+    "flat val with .jpg": (
+        _folders("train", "val", _ending(".jpg"), flat=True),
+        "names end in .jpg",
+    ),
+    "train alone with .jpg": (_train_with_jpg, "train has images whose names end in .jpg: n0"),
     "deeper in class folders": (
         _deeper,
         "train has images in folders within class folders: n0",
@@ -332,7 +335,7 @@ TOLD: dict[str, tuple[Write, str]] = {
     ),
     "tar of folders": (
         _tar_of_folders("imagenet.tar", "./data/train/", "./data/val/"),
-        "holds train images of ILSVRC2012 in folders",
+        "holds train images of ILSVRC2012",
     ),
     "train.tar of folders": (
         _folder_tar_as_train,
@@ -340,7 +343,7 @@ TOLD: dict[str, tuple[Write, str]] = {
     ),
     "zip below a folder": (
         _zip_below_a_folder,
-        "imagenet.zip holds train images of ILSVRC2012 in folders",
+        "imagenet.zip holds train images of ILSVRC2012",
     ),
     "class tars compressed": (
         _compressed_in_a_folder,
@@ -358,7 +361,7 @@ TOLD: dict[str, tuple[Write, str]] = {
         _folders_beside_an_archive,
         "imagenet/train holds train images, and is not",
     ),
-    "zip of folders": (_zip_of_folders, "imagenet.zip holds train images of ILSVRC2012 in folders"),
+    "zip of folders": (_zip_of_folders, "imagenet.zip holds train images of ILSVRC2012"),
 }
 """Copies that one command makes readable, and what the refusal says;
 their records are then those of the archives.

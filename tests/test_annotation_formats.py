@@ -565,7 +565,9 @@ CASES: Mapping[str, Case] = {
     "CUB: the class of a box is that of its image": Case(
         "boxes-in-class-folders",
         {
-            "images.txt": "1 001.cat/a.jpg\n2 001.cat/b.jpg\n3 002.dog/c.jpg\n4 002.dog/d.jpg\n",
+            "images.txt": (
+                "1 001.cat/a.jpg\r\n2 001.cat/b.jpg\r\n3 002.dog/c.jpg\r\n4 002.dog/d.jpg\r\n"
+            ),
             "train_test_split.txt": "1 1\n2 0\n3 1\n4 0\n",
             "image_class_labels.txt": "1 1\n2 1\n3 2\n4 2\n",
             "classes.txt": "1 001.cat\n2 002.dog\n",
@@ -713,7 +715,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
             "v.csv": "#filename,region_shape_attributes,region_attributes\n"
             'a.jpg,"[1]","{""class"": ""cat""}"\n'
         },
-        "v.csv, line 2: the attributes are not an object",
+        "v.csv, line 2: the attributes are not a JSON object",
     ),
     "VIA: two attributes": (
         {
@@ -885,6 +887,16 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
         (
             "samples.json: samples[0].ground_truth.detections[0].label: "
             "expected a whole number or a text, got null"
+        ),
+    ),
+    "FiftyOne: a number that the classes of samples lack": (
+        {
+            "samples.json": '{"classes": ["cat"], "samples": [{"filepath": "a.jpg", "ground_truth": '
+            '{"detections": [{"label": 5, "bounding_box": [0, 0, 1, 1]}]}}]}'
+        },
+        (
+            "samples.json: samples[0].ground_truth.detections[0]: there is no class 5; "
+            "expected 0 to 0, the numbers of `classes`"
         ),
     ),
     "WIDER: the file ends too early": (

@@ -507,7 +507,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "COCO: two names": (
         COCO,
         coco(lambda v: v["categories"].append({"id": 1, "name": "x"})),
-        "the name is 'x', and 'person' in an earlier one",
+        "the name is 'x', and was 'person' before",
     ),
     "COCO: cut": (
         COCO,
@@ -574,7 +574,11 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         coco(lambda v: v["images"].pop(0)),
         "1 image without an annotation",
     ),
-    "COCO: another size": (COCO, item("images", 1, width=99), "its boxes are annotated in 99 x "),
+    "COCO: another size": (
+        COCO,
+        item("images", 1, width=99),
+        "its boxes are for an image of 99 x ",
+    ),
     "COCO: odd key points": (
         COCO,
         coco(
@@ -615,7 +619,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "VOC: another size": (
         VOC,
         voc("<width>", "<width>1"),
-        "2007_000000.jpg: its boxes are annotated in 1",
+        "2007_000000.jpg: its boxes are for an image of 1",
     ),
     "VOC: the remedy for another size": (
         VOC,
@@ -1357,7 +1361,7 @@ REFUSED: Mapping[str, tuple[Callable[[Path], object], str | None, tuple[str, ...
     "VOC: not there": (
         NOT_THERE,
         None,
-        ("val.txt, line 2: 2007_9 leads to no file of the source, or to several",),
+        ("val.txt, line 2: 2007_9 leads to no file of `source`, or to several",),
     ),
     "VOC: lists of other images": (STRANGE, None, ("no line is the name of an image",)),
     "VOC: lists of other images, asked": (

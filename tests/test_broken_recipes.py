@@ -290,13 +290,13 @@ RECIPES = {
     ),
     "images of arrays": (
         FILES + "resize: 8\n",
-        "line 2: resize: the files are arrays",
-        "resize works with images only\nleave resize out, or name image files",
+        "line 2: resize: some files have names of arrays, and none has that of an image",
+        "resize works with images only\nleave resize out; or, if the files are images, write content",
     ),
     "Inception's records of arrays": (
         FILES + "record: inception\n",
-        "record: the files are arrays",
-        "record: inception works with images only\nleave record out, or name image files",
+        "record: some files have names of arrays",
+        "record: inception works with images only\nleave record out; or, if the files are images,",
     ),
     "split of shards": (
         FOLDERS + "shards:\n  test: 2\n",
@@ -395,12 +395,12 @@ INPUTS = {
     "one manifest of two, and a pattern": (
         f"{PAIR}input_file_pattern: 'arrays/*.npy'\n",
         "pair-b.txt is not there, and pair-a.txt is there",
-        "of each split, or of none\nbring it back, or remove the other one: all are made again",
+        "of each split, or of none\nadd it, or remove the other one: all are made again",
     ),
     "one manifest of two, and no pattern": (
         PAIR,
         "pair-b.txt is not there, and pair-a.txt is there",
-        "expected a manifest of each split\nbring it back",
+        "expected a manifest of each split\nadd it",
     ),
     "a manifest that leads out": (
         "manifest_file: out.txt\n",
@@ -481,7 +481,7 @@ INPUTS = {
     ),
     "labels of other files": (
         FILES + "labels: {file: others.txt, unlabelled: skip}\n",
-        "others.txt: no path matches a file of the source: q/5.npy (line 1)",
+        "others.txt: no path matches a single file of the source: q/5.npy (line 1)",
         "expected paths such as arrays/0.npy",
     ),
     "two lines of one file": (
@@ -522,7 +522,7 @@ INPUTS = {
     ),
     "JSON of no file": (
         FILES + "labels: nofile.json\n",
-        "nofile.json, line 1: it names no file",
+        "nofile.json: it names no file",
         "",
     ),
     "labels without paths, below a comment": (
@@ -560,6 +560,11 @@ INPUTS = {
         "the column part has y, and `splits` of ",
         "add a split to `splits`: NAME: {value: y}",
     ),
+    "a column of splits without a value": (
+        FILES + "labels: {file: empties.csv, split: part}\n",
+        "empties.csv: the column part has no value",
+        "expected the split of each file",
+    ),
     "a number that is no class": (
         FILES + "labels: less2.txt\nclasses: [10, 20]\nrecord: {l: label}\n",
         "less2.txt, line 1: the label is 0, expected one of 10, 20",
@@ -567,12 +572,17 @@ INPUTS = {
     ),
     "no value for a file": (
         FILES + "labels: some.csv\nrecord: {a: size}\n",
-        "some.csv, line 3: size has no value for arrays/1.npy",
+        "some.csv, line 3: the column size has no value for arrays/1.npy",
         "expected one for each file, and 1 file has none\nfill it in, or write in `record` of ",
+    ),
+    "no value in a column whose name needs quotes": (
+        FILES + "labels: empties.csv\nrecord: {'my s': 'a, b'}\n",
+        "empties.csv, line 2: the column a, b has no value for arrays/0.npy",
+        '"my s": {from: "a, b", optional: true}',
     ),
     "names that are no JSON": (
         FOLDERS + "class_names: broken.json\n",
-        "broken.json is not JSON: ",
+        "broken.json can't be read, line 1: not JSON: ",
         "",
     ),
     "two names of a class": (
@@ -696,7 +706,7 @@ INPUTS = {
     ),
     "a name of two files in a manifest of a split": (
         FOLDERS + "splits: {train: {manifest: bare.txt}}\n",
-        "bare.txt, line 1: 0.png leads to no file of the source, or to several",
+        "bare.txt, line 1: 0.png leads to no file of `source`, or to several",
         "expected the path of one file in each line",
     ),
     "a label of two files": (
@@ -780,6 +790,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "less3.csv": "path,label\n0.npy,1\n",
         "nolabel.csv": "path,size\n1.npy,2\n",
         "more.csv": "path,label\n1.npy,2\n2.npy,3\n",
+        "empties.csv": 'path,label,part,"a, b"\n0.npy,1,,\n1.npy,2,,5\n',
         "some.csv": "path,label,size\n0.npy,1,5\n1.npy,2,\n",
         "broken.json": '{"rose": ',
         "of-classes.csv": "id,name\nrose,Rose\nrose,Tulip\n",

@@ -214,7 +214,7 @@ def test_a_server_without_ranges_is_refused(
     that is said, and what to do, and nothing is fetched.
     """
     server.faults = faults
-    with pytest.raises(NetworkError, match="doesn't serve parts of") as caught:
+    with pytest.raises(NetworkError, match="did not send the requested part of") as caught:
         _download(server, layout)
     assert "leave out --classes" in caught.value.hint
     assert not layout.class_tars_dir(ARCHIVES["train"]).exists()

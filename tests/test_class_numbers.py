@@ -1009,5 +1009,5 @@ def test_numbers_of_parquet_that_mean_something_else_are_refused(tmp_path: Path)
         make(tmp_path, recipe.format("val"), "val.yaml")
     assert caught.value.hint.startswith("give the classes of boxes the same numbers in all files")
     numbered = recipe.format("val") + "boxes: {names: [cat, dog]}\n"
-    with pytest.raises(UsageError, match="line 3: boxes: names alone"):
+    with pytest.raises(UsageError, match="line 3: boxes: only names in it"):
         make(tmp_path, numbered, "val.yaml")

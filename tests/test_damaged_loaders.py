@@ -305,7 +305,7 @@ def test_batches_without_an_image(torch: Any, of_headers: Path) -> None:
     rank = ranks[0 if set(half) & set(HOLLOW) else 1]
     with pytest.raises(InputError, match=r"1 damaged .*and no other\n.*all ranks wait") as caught:
         quietly(lambda: batches_of(rank))
-    assert "mend the records that the warnings name" in caught.value.hint
+    assert "repair the records that the warnings name" in caught.value.hint
 
 
 def test_another_data_loader_gets_no_empty_batch(torch: Any, of_headers: Path) -> None:
@@ -317,7 +317,7 @@ def test_another_data_loader_gets_no_empty_batch(torch: Any, of_headers: Path) -
     with pytest.raises(InputError, match="1 damaged record and no other") as caught:
         quietly(lambda: list(other))
     assert caught.value.detail == (
-        "expected one sound record: only imagenet_prep's Loader can skip a batch"
+        "expected at least one sound record: only imagenet_prep's Loader can skip a batch"
     )
 
 

@@ -549,7 +549,15 @@ def test_labels_of_datums_may_be_below_0_and_keys_numbers(tmp_path: Path) -> Non
     ]
 
 
-@pytest.mark.parametrize("fault", ["deep", "wide", "long"])
+_FAULTS_OF_LMDB = {
+    "deep": "recursion",
+    "wide": "ends after the page",
+    "several": "or a key with several values",
+    "long": "leads out of the file",
+}
+
+
+@pytest.mark.parametrize("fault", _FAULTS_OF_LMDB)
 def test_a_database_claims_no_more_than_it_holds(tmp_path: Path, fault: str) -> None:
     """A tree without end, places beyond a page, and a value beyond the file are damage."""
     leaf = _page(2, 2, _node(b"a", _jpeg(1)))
@@ -559,13 +567,16 @@ def test_a_database_claims_no_more_than_it_holds(tmp_path: Path, fault: str) -> 
     elif fault == "wide":
         struct.pack_into("<H", leaf, 12, 65534)
         pages = [leaf, bytearray(struct.pack("<H", struct.unpack_from("<H", leaf, 16)[0]) * 32768)]
+    elif fault == "several":
+        (place,) = struct.unpack_from("<H", leaf, 16)
+        struct.pack_into("<H", leaf, place + 4, 4 | 2)
+        pages = [leaf]
     else:
         pages = [_page(2, 2, _node(b"a", _jpeg(1), 65535))]
     _lmdb_of(tmp_path / "data.mdb", *pages)
-    reason = {"deep": "recursion", "wide": "beyond its end", "long": "leads out of the file"}[fault]
     with pytest.raises(InputError) as caught:
         list(iter_lmdb(tmp_path / "data.mdb"))
-    assert reason in str(caught.value)
+    assert _FAULTS_OF_LMDB[fault] in str(caught.value)
 
 
 @pytest.mark.parametrize("value", [b"abc", bytes([8, 3, 16, 2]), bytes([34, 2, 1, 1])])
@@ -575,7 +586,7 @@ def test_a_value_without_an_image_is_named_by_its_key(tmp_path: Path, value: byt
     with pytest.raises(InputError) as caught:
         list(iter_lmdb(tmp_path / "data.mdb"))
     assert (
-        "the value of num-samples is neither an image of a known format nor Caffe's Datum"
+        "the value of the key b'num-samples' is not an image of a known format, nor Caffe's Datum"
         in caught.value.detail
     )
     assert "write the database again" in caught.value.hint

@@ -275,7 +275,7 @@ def test_records_of_another_program(tmp_path: Path) -> None:
     assert dataset[1][1]["boxes"].tolist() == [[0, 0, 40, 20]]
     assert dataset[1][1]["labels"].tolist() == [3]
     assert dataset.class_names == {}
-    with pytest.raises(UsageError, match=r"no names of classes"):
+    with pytest.raises(UsageError, match="class names of the train records are not known"):
         _ = dataset.num_classes
 
 
@@ -317,16 +317,20 @@ def test_names_without_numbers(tmp_path: Path) -> None:
 
 
 FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
-    "classes from 0": ({LABEL: [0]}, {}, "an object of class 0.*expected 1 or more.*first_label=0"),
+    "classes from 0": (
+        {LABEL: [0]},
+        {},
+        "an object of class 0.*expected a whole number from 1 up.*first_label=0",
+    ),
     "classes from 3, and a first label above it": (
         {LABEL: [3]},
         {"first_label": 5},
-        "class 3.*expected 5 or more\nif classes count from 3: .*first_label=3",
+        "class 3.*expected a whole number from 5 up\nif classes count from 3: .*first_label=3",
     ),
     "a negative number, and a first label that is 0 already": (
         {LABEL: [-1]},
         {"first_label": 0},
-        "class -1\nexpected 0 or more\nmake the set again",
+        "class -1\nexpected a whole number from 0 up\nmake the set again",
     ),
     "a name that class_names lacks": (
         {TEXT: ["dog"], LABEL: [1]},
@@ -367,7 +371,11 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
     ),
     "numbers for masks": ({LABEL: [1], MASK: [1]}, {}, "mask holds numbers.expected PNG files"),
     "texts for corners": ({"xmin": ["a"], LABEL: [1]}, {}, "image/object/bbox/xmin holds bytes"),
-    "fractions for classes": ({LABEL: [1.5]}, {}, "an object of class 1.5.*expected 1 or more"),
+    "fractions for classes": (
+        {LABEL: [1.5]},
+        {},
+        "an object of class 1.5.*expected a whole number from 1 up",
+    ),
     "texts for numbers": ({LABEL: ["a"]}, {}, "image/object/class/label holds texts"),
     "no masks": ({LABEL: [1]}, {"masks": True}, "has no image/object/mask"),
     "a mask of another size": (
@@ -426,6 +434,7 @@ def test_a_class_that_the_set_lacks_is_refused(sets: Mapping[str, Path], tmp_pat
         ({"leave_out": [["crowd"]]}, "leave_out"),
         ({"masks": "yes"}, "masks='yes'"),
         ({"class_names": "cat"}, "class_names='cat'"),
+        ({"class_names": []}, "one or more different texts"),
         ({"class_names": ["cat", 5]}, "class_names"),
         ({"class_names": ["cat", "cat"]}, "different"),
         ({"class_names": ["cat"], "first_label": 1}, "first_label=1"),

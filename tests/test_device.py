@@ -471,7 +471,7 @@ def test_without_a_decoder_for_a_gpu(torch: Any, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(jpeg_decoders, "torchcodec_decoder", of_another_pytorch)
     monkeypatch.setattr(jpeg_decoders, "torchvision_decoder", absent)
-    with pytest.raises(UsageError, match="nothing here decodes JPEGs on a GPU") as caught:
+    with pytest.raises(UsageError, match="neither torchcodec nor torchvision") as caught:
         jpeg_decoders.find_list_decoder()
     assert caught.value.detail.endswith(
         "found: Could not load libtorchcodec.; No module named 'torchcodec'"

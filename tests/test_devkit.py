@@ -118,7 +118,7 @@ DAMAGE: dict[str, tuple[Callable[[], bytes], str]] = {
     "too large": (lambda: meta() + bytes(1 << 23), "8,388,608 bytes"),
     "cut": (lambda: meta()[:-100], "a part of it would reach beyond its end"),
     "without its variable": (lambda: meta_mat(ROWS, name="meta"), "no variable synsets"),
-    "without a class": (lambda: meta_mat(ROWS[1:]), "it has 999 classes"),
+    "without a class": (lambda: meta_mat(ROWS[1:]), "it has 999 of the 1,000 classes"),
     "a class twice": (lambda: meta_mat([*ROWS, ROWS[5]]), "occurs twice"),
     "without wnids": (lambda: meta_mat(without("WNID")), "lacks WNID"),
     "without counts": (

@@ -295,7 +295,7 @@ def test_a_manifest_a_split_is_made_and_used_again(tmp_path: Path) -> None:
         ("classes: 3", "classes: 3 expected, 2"),
         ("train: {classes: 3}", "classes: 3 expected, 2 found in train"),
         ("test: {images: 3}", "expected.test: there is no split test"),
-        ("images: 0", "expected.images: 0 can't be"),
+        ("images: 0", "expected.images: 0 is not valid"),
     ],
 )
 def test_convert_compares_the_totals(tmp_path: Path, said: str, part: str) -> None:

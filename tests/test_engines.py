@@ -330,7 +330,7 @@ def test_a_limit_of_processes_is_an_error_in_three_lines() -> None:
     )
     assert result.stderr == ""
     assert result.stdout.splitlines() == [
-        "no worker can be started",
+        "a worker can't be started",
         "the system says: Resource temporarily unavailable",
         (
             "raise the limit of processes (ulimit -u, or the container's), or try fewer --workers, "
@@ -492,7 +492,7 @@ def test_a_thread_that_cant_be_started_is_an_error(
         side_effect=RuntimeError("can't start new thread")
     )  # what CPython says where pthread_create failed
     monkeypatch.setattr(threading.Thread, "start", refused)
-    with bounded(), pytest.raises(PrepError, match="no worker can be started") as caught:
+    with bounded(), pytest.raises(PrepError, match="a worker can't be started") as caught:
         list(make(2).map(_square, range(5)))
     assert not isinstance(caught.value, (WorkerError, DataProblemsError))
     assert "ulimit -u" in caught.value.hint

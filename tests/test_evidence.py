@@ -172,7 +172,7 @@ TAKEN: dict[str, Made] = {
     ),
     "no endings": taken(
         labelled("l.csv", rows("{s},{l}", LETTERS, "id,label")),
-        "its names have no ending: 0 is 0.jpg",
+        "it has names with no ending: 0 is 0.jpg",
         train=LETTERS,
     ),
     "empty columns of a spreadsheet": taken(
@@ -756,6 +756,12 @@ def test_names_of_ids_are_read(name: str) -> None:
     where, content, ids = NAMES[name]
     names = read_names(Path(where), content.encode()).names_of(ids)
     assert [names[key].rpartition("/")[2] for key in ids] == ["cat", "dog"]
+
+
+def test_null_is_no_name_of_a_class() -> None:
+    """A class whose name is null has none: it is not called None."""
+    content = b'[{"id": 1, "name": "cat"}, {"id": 2, "name": null}]'
+    assert read_names(Path("n.json"), content).by_id == {"1": "cat"}
 
 
 @pytest.mark.parametrize(

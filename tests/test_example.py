@@ -250,8 +250,8 @@ def test_odd_but_well_formed_bytes_mean_what_they_mean_to_tensorflow(
     [
         (b"\x0a\x05abc", "past the end"),
         (b"\x0a\x01", "past the end"),
-        (b"\x0a", "has no end"),
-        (b"\xff" * 12, "has no end"),
+        (b"\x0a", "is cut, or is too long"),
+        (b"\xff" * 12, "is cut, or is too long"),
         (b"\x0b\x0c", "wire type 3"),
         (b"\x02\x00", "number 0"),
         (delimited(1, delimited(1, delimited(1, b"\xff\xfe"))), "not UTF-8"),
@@ -260,7 +260,7 @@ def test_odd_but_well_formed_bytes_mean_what_they_mean_to_tensorflow(
             "multiple of 4",
         ),
         (b"\x12\x05abc", "past the end"),
-        (b"\x12", "has no end"),
+        (b"\x12", "is cut, or is too long"),
         (
             delimited(2, delimited(1, delimited(1, b"\xff\xfe"))),
             "name of a feature list is not UTF-8",
@@ -338,7 +338,7 @@ def test_a_varint_of_ten_bytes_is_the_longest() -> None:
         )
 
     assert parsed(ten) == {"": Int64List((-1,))}
-    with pytest.raises(ExampleError, match="has no end"):
+    with pytest.raises(ExampleError, match="is cut, or is too long"):
         parsed(eleven)
 
 

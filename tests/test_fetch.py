@@ -105,7 +105,7 @@ def told(kind, status, *words):
     and no secret.
     """
     with pytest.raises(kind) as caught:
-        yield
+        yield caught
     assert_told(caught.value, status, *words)
 
 
@@ -408,8 +408,9 @@ def test_without_credentials_of_the_call_the_environment_is_not_denied(closed, m
     """A call from Python gives none, though the variables are set: they are not called missing."""
     monkeypatch.setenv("IMAGENET_USERNAME", "ada")
     monkeypatch.setenv("IMAGENET_ACCESS_KEY", "one")
-    with told(AccessError, 6, "requires you to sign in", "no credentials were given"):
+    with told(AccessError, 6, "requires you to sign in", "no credentials were given") as caught:
         enter(closed, None)
+    assert "your account" not in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -636,7 +637,7 @@ def test_a_server_that_asks_for_no_basic_gets_none(server: FaultServer, header: 
     """A bare 401, or one that asks for something else, is an answer to which no password goes."""
     headers = {"WWW-Authenticate": header} if header else {}
     server.faults = Faults(statuses=[(401, headers)] * 9)
-    with told(AccessError, 6, "401", "--cookies"):
+    with told(AccessError, 6, "401", "with a browser"):
         _enter(server)
     assert len(server.seen) == 1
     assert "Authorization" not in server.seen[0].headers

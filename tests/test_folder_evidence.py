@@ -581,7 +581,7 @@ def test_split_takes_lists_of_any_name(tmp_path: Path) -> None:
     [
         (
             ["train=none", "test=two"],
-            "no folder, no list and no value none for --split train\nexpected a list of files, or one of one, two",
+            "and no such value in a column that init can read as splits\nexpected a list of files, or one of one, two",
         ),
         (["train=one", "test=l.txt"], "train is a folder, test is a list file"),
     ],
@@ -619,7 +619,7 @@ UNUSED: dict[str, tuple[dict[str, str | None], dict[str, str], list[str], str]] 
         {f"{name[0]}/{name}": None for name in NAMED},
         {"car.txt": "a0\nb0\n", "bus.txt": "a1\nb1\n"},
         ["--as", "class-lists", "--split", "train=a", "--split", "test=b"],
-        "--split train=a and --split test=b do not divide the images of ",
+        "--split train=a and --split test=b do not divide ",
     ),
     "class folders and a list that leads out": (
         of("", "a", "b"),
@@ -718,8 +718,8 @@ CUB_AT_FAULT = {
     "an image of no split": ("train_test_split.txt", "", "has no 0 or 1 for 4 images"),
     "other classes": (
         "image_class_labels.txt",
-        "1 1\n2 2\n3 2\n4 2\n",
-        "other classes than their folders",
+        "1 1\n2 1\n3 2\n",
+        "does not give the images of each folder one number of their own",
     ),
 }
 

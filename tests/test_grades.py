@@ -293,7 +293,7 @@ def test_warned_images_are_counted_and_named_everywhere(folder: Path, recipe: st
     nothing advises a repair.
     """
     assert (
-        f"warned, pixels whole: 3 images: {_FOLDERS[recipe]}b.jpg (odd scan parameters)"
+        f"unusual, but no pixel is damaged: 3 images: {_FOLDERS[recipe]}b.jpg (odd scan parameters)"
         in _convert(folder, recipe)
     )
     (path,) = (folder / "out").rglob("manifest.json")
@@ -398,7 +398,7 @@ def test_imagenet_has_the_same_checks(
     if check == "strict":
         assert "--check decode accepts it unchanged" in said
     elif check != "header" or words:
-        assert f"warned, pixels whole: 1 image: {wnid}_1.JPEG (bad ICC marker)" in said
+        assert f"unusual, but no pixel is damaged: 1 image: {wnid}_1.JPEG (bad ICC marker)" in said
         assert command("verify", ".", "--depth", "decode", cwd=tmp_path).returncode == 0
 
 

@@ -217,17 +217,17 @@ def test_missing_files_are_named_before_the_others_are_read(hub_dir: Path) -> No
 @pytest.mark.parametrize(
     ("split", "name", "label", "said"),
     [
-        ("train", "n01440764_10026_n01443537.JPEG", 0, "is not a train image"),
-        ("train", "n99999999_1_n99999999.JPEG", 0, "is not a train image"),
-        ("train", "ILSVRC2012_val_00000293_n01440764.JPEG", 0, "is not a train image"),
-        ("train", "", 0, "is not a train image"),
+        ("train", "n01440764_10026_n01443537.JPEG", 0, "is not the name of a train image"),
+        ("train", "n99999999_1_n99999999.JPEG", 0, "is not the name of a train image"),
+        ("train", "ILSVRC2012_val_00000293_n01440764.JPEG", 0, "is not the name of a train image"),
+        ("train", "", 0, "is not the name of a train image"),
         (
             "train",
             "n01440764_10026_n01440764.JPEG",
             999,
             "has another label than the class in its name",
         ),
-        ("validation", "ILSVRC2012_val_00000001_n01440764.JPEG", 0, "is not a validation image"),
+        ("validation", "ILSVRC2012_val_00000001_n01440764.JPEG", 0, "is not the name of a validation image"),
     ],
 )
 def test_a_row_of_another_name_or_label_is_refused(

@@ -172,7 +172,8 @@ def test_a_file_goes_before_no_list(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(UsageError, match=r"imagewoof") as caught:
         find_part("imagewoof.txt")
     assert "rename" in caught.value.hint
-    assert caught.value.detail == "expected its 10 classes, got 1; it has n01440764"
+    detail = "expected the 10 classes of imagewoof, got 1; n01440764 is none of them"
+    assert caught.value.detail == detail
 
 
 def test_all_classes_are_no_part(tmp_path: Path) -> None:

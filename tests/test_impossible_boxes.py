@@ -20,6 +20,7 @@ from running import command, prep
 
 import imagenet_prep
 from imagenet_prep import Layout, PrepError, convert, make_engine, records, repair, report, verify
+from imagenet_prep.cli.conversion_arguments import _in_recipe
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.recipes.box_policy import BoxesOutside, Corners, PlacedBox, place_box
 from imagenet_prep.recipes.recipe_set import RecipeSet
@@ -491,17 +492,17 @@ def test_the_command_line_points_to_the_recipe(tmp_path: Path) -> None:
     recipe = several(tmp_path)
     ran = prep("convert", tmp_path / "out", "--config", recipe, "--set", "boxes_outside=drop")
     assert ran.returncode == 2
-    assert f"write the setting in {recipe}" in ran.stderr
+    assert f"write the setting boxes_outside in {recipe}" in ran.stderr
 
 
 @pytest.mark.parametrize(
     ("option", "hint"),
     [
-        ("--train-shards=3", "write it in r.yaml as shards: {train: NUMBER}"),
-        ("--allow-incomplete", "leave it out: only ImageNet has this setting"),
-        ("--set=relabel=0", "leave it out: only ImageNet has this setting"),
-        ("--classes=imagenette", "leave it out: only ImageNet has this setting"),
-        ("--resize=32", "write the setting in r.yaml"),
+        ("--train-shards=3", "write shards: {SPLIT: NUMBER} in r.yaml, without shard_size"),
+        ("--allow-incomplete", "leave it out: this setting does not apply to r.yaml"),
+        ("--set=relabel=0", "leave it out: this setting does not apply to r.yaml"),
+        ("--classes=imagenette", "leave it out: this setting does not apply to r.yaml"),
+        ("--resize=32", "write the setting resize in r.yaml"),
     ],
 )
 def test_only_a_key_that_the_recipe_can_have_is_named(
@@ -513,7 +514,14 @@ def test_only_a_key_that_the_recipe_can_have_is_named(
     assert hint.replace("r.yaml", str(recipe)) in said
     recipe.write_text("source: {imagenet: true}\n")
     said = prep("convert", tmp_path / "out", "--config", recipe, option).stderr
-    assert f"write {'it' if 'shards' in option else 'the setting'} in {recipe}" in said
+    assert f"write {'shards: {SPLIT' if 'shards' in option else 'the setting'}" in said
+
+
+def test_a_setting_of_own_images_is_no_key_of_a_recipe_of_imagenet(tmp_path: Path) -> None:
+    """A refused option is not proposed as a key that the recipe can't have."""
+    recipe = tmp_path / "r.yaml"
+    recipe.write_text("source: {imagenet: true}\n")
+    assert _in_recipe("keep", recipe) == f"leave it out: this setting does not apply to {recipe}"
 
 
 def test_init_asks_before_boxes_are_changed(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ Files = Mapping[str, bytes | None]
 
 PETS = {f"{kind}/{number}.jpg": None for kind in ("cat", "dog") for number in range(3)}
 IN_SPLITS = {f"{split}/{name}": None for split in ("train", "val") for name in CATS}
+IN_TWO = images(*(f"{split}/{number}.jpg" for split in ("train", "Testing") for number in "01"))
 TEN = [f"{number}.jpg" for number in range(10)]
 
 
@@ -127,6 +128,12 @@ SAYINGS: dict[str, Saying] = {
         status=2,
         absent=("no table",),
     ),
+    "a column of paths with that of its labels": Saying(
+        _labelled(l_csv=LABELS),
+        "--image file,label",
+        ("no table of its images with the column file,label, which --image names",),
+        status=2,
+    ),
     "a column that names no image": Saying(
         _labelled(l_csv=FRACTIONS),
         "--image size",
@@ -178,7 +185,7 @@ SAYINGS: dict[str, Saying] = {
     "names with another ending": Saying(
         _labelled(l_csv=LABELS.replace(b"jpg", b"png")),
         "",
-        ("its names have another ending: 0.png is 0.jpg",),
+        ("it has names with another ending: 0.png is 0.jpg",),
         status=0,
     ),
     "an array without the column": Saying(
@@ -194,7 +201,7 @@ SAYINGS: dict[str, Saying] = {
     "an array that is no label": Saying(
         ARRAYS_WITH_VECTORS,
         "--label vectors",
-        ("vectors can't be the label: it has lists of values\nexpected --label labels\n",),
+        ("none twice in a sample\nexpected --label labels\n",),
     ),
     # structures
     "another structure": Saying(
@@ -283,9 +290,21 @@ SAYINGS: dict[str, Saying] = {
     "a folder of tars as a split": Saying(
         {"train/a.tar": tar("cat/1.jpg"), "test/a.tar": tar("cat/2.jpg")},
         "--split train=train --split test=test",
-        ("--split train: the folder data/train holds no image files",),
+        ("--split train: init finds no images in a folder train below data",),
         status=2,
         absent=("no folder",),
+    ),
+    "the folder itself as a split": Saying(
+        images("train/0.jpg", "0.jpg"),
+        "--split train=train --split test=.",
+        ("--split test: init finds no images in a folder . below data",),
+        status=2,
+    ),
+    "a folder that is a value, and one that is none": Saying(
+        {**IN_TWO, "l.csv": table(IN_TWO, "file,label,set", "a b", "train train test test")},
+        "--split train=train --split test=Testing",
+        ("found 4 images in 2 classes, in train and test",),
+        status=0,
     ),
     "a name of two images": Saying(
         {**images(*PETS), "x.txt": b"0.jpg\n", "y.txt": b"1.jpg\n"},
@@ -351,10 +370,15 @@ SAYINGS: dict[str, Saying] = {
         ),
         absent=("not there",),
     ),
+    "a table in a tar of arrays": Saying(
+        {"a.tar": pack({"x/0.npy": ARRAY, "y/1.npy": ARRAY, "l.csv": b"a,b\n"})},
+        "",
+        ("1 .csv in tars would not be read: l.csv\nexpected arrays alone\n", "  2 of 2 arrays, "),
+    ),
     "a line of CUB without a number": Saying(
         {**PETS, "images.txt": CUB_PATHS, "train_test_split.txt": b"1 1\nx 0\n"},
         "",
-        ("train_test_split.txt, line 2: not the number of one more image, and 0 or 1",),
+        ("train_test_split.txt, line 2: not a number that is in no line before, a blank",),
         absent=("6 images",),
     ),
     "classes once more": Saying(
@@ -477,7 +501,7 @@ SAYINGS: dict[str, Saying] = {
     "names of classes without classes": Saying(
         {**images(*FLAT), "n.txt": b"cat\ndog\n"},
         "--as unlabelled --names data/n.txt",
-        ("--names data/n.txt: the images have no classes of their own",),
+        ("--names data/n.txt: the data has no classes",),
         status=2,
     ),
     "the file of the names of classes": Saying(
@@ -553,7 +577,7 @@ SAYINGS: dict[str, Saying] = {
         {"a.tar": tar(*PETS, **{"cat/x.npy": b"x", "cat/y.ppm": b"P6"})},
         "",
         (
-            "convert them to PNG or JPEG, and pack them again",
+            "convert such files to PNG or JPEG, and pack them again",
             "pack it again, with one kind alone",
         ),
         absent=("move", "FOLDER"),
@@ -736,7 +760,7 @@ def test_a_split_that_is_no_value_of_one_table(tmp_path: Path) -> None:
     Made({**images(*FLAT), "t.csv": content}).save(tmp_path / "data")
     words = ("init", "data/t.csv", "--split", "train=one", "--split", "test=x")
     refused = command_here(*words, status=2, cwd=tmp_path)
-    problem = "error: data/t.csv has no value x for --split test\nexpected one or two\n"
+    problem = "error: data/t.csv has no column of splits with the value x of --split test\nexpected one of one, two\n"
     assert problem in refused.stderr
     command = refused.stderr.rpartition("without --split: imagenet-prep ")[2]
     command_here(*shlex.split(command), cwd=tmp_path)
@@ -748,7 +772,7 @@ def test_masks_in_one_folder_are_parted_by_their_suffix(folder: str, tmp_path: P
     Made(TWO_MASKS).save(tmp_path / "data")
     place = tmp_path if folder == "data" else tmp_path / "data"
     refused = command_here("init", folder, status=4, cwd=place)
-    problem = "masks (suffix _ins), masks (suffix _seg) each have a mask of the same images"
+    problem = "masks (suffix _ins), masks (suffix _seg) each have masks of 4 images"
     assert problem in refused.stderr
     command = re.findall(r"mkdir .*", refused.stderr)[0].partition("; or")[0]
     subprocess.run(["bash", "-c", command], check=True, cwd=place)

@@ -207,6 +207,18 @@ UNKNOWN: list[tuple[str, Variables, str, str]] = [
         '--rank "$JOB_COMPLETION_INDEX/16"',
     ),
     (
+        "Kubernetes, above the count",
+        {"JOB_COMPLETION_INDEX": 5, "JOB_COMPLETIONS": 3},
+        "expected JOB_COMPLETION_INDEX below JOB_COMPLETIONS",
+        '--rank "$JOB_COMPLETION_INDEX/16"',
+    ),
+    (
+        "two arrays of other lengths",
+        {**array(0, 0, 7, 8), "JOB_COMPLETION_INDEX": 0, "JOB_COMPLETIONS": 4},
+        "disagree about which rank of how many this is",
+        "--rank R/W",
+    ),
+    (
         "AWS Batch",
         {"AWS_BATCH_JOB_ARRAY_INDEX": 3},
         "JOB_ARRAY_SIZE",

@@ -295,8 +295,12 @@ def test_a_process_group_is_found_after_the_loader_was_made(
             "rank 1 of 2, the environment RANK=0 WORLD_SIZE=2",
         ),
         ({"RANK": "2", "WORLD_SIZE": "2"}, None, "expected a RANK below WORLD_SIZE"),
-        ({"WORLD_SIZE": "two"}, None, "expected a whole number"),
-        ({"WORLD_SIZE": "0"}, None, "has WORLD_SIZE=0\nexpected a WORLD_SIZE from 1 up"),
+        ({"WORLD_SIZE": "two"}, None, "expected a whole number from 1 up"),
+        (
+            {"WORLD_SIZE": "0"},
+            None,
+            "WORLD_SIZE is '0' in the environment\nexpected a .* from 1 up",
+        ),
     ],
 )
 def test_ranks_of_the_environment(

@@ -1009,7 +1009,7 @@ def test_a_cookie_that_no_header_can_hold_is_blamed_alone(place: Place, proxy: s
 @pytest.mark.parametrize(
     ("host", "expires", "words"),
     [
-        ("127.0.0.1", 0, "did not accept the cookies"),
+        ("127.0.0.1", 0, "got cookies from"),
         ("127.0.0.1", 1, "those for this site have expired"),
         (".image-net.org", 0, "holds no cookie for 127.0.0.1"),
     ],
@@ -1027,7 +1027,7 @@ def test_cookies_that_were_not_sent_are_not_called_expired(
     assert (status, words in "\n".join(lines), "expired" in lines[1]) == (
         6,
         True,
-        expires == 1 or words[0] == "d",
+        expires == 1 or words[0] == "g",
     ), lines
     assert CANARY not in "\n".join(lines)
 

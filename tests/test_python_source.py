@@ -143,7 +143,7 @@ def test_it_runs_once_and_everything_later_reads_what_it_yielded(tmp_path: Path)
     assert shards(tmp_path) == before
     assert "12" in command_here("verify", "out", "--config", "r.yaml", cwd=tmp_path).stdout
     said = command_here("verify", "--config", "r.yaml", cwd=tmp_path, status=2).stderr
-    assert "this recipe was not converted into .\n" in said
+    assert "no rows of mine:rows are kept in .\n" in said
     assert said.endswith("\nimagenet-prep verify DATA_DIR --config r.yaml\n")
     command_here("status", "out", cwd=tmp_path)
     convert(tmp_path)
@@ -340,17 +340,21 @@ FAULTS = {
         "from PIL import Image\ndef rows():\n    yield {'image': Image.new('L', (1, 1))}\n",
         "row 1: image is <PIL.Image.Image",
     ),
+    "an array of floats": (
+        "import numpy\ndef rows():\n    yield {'image': numpy.ones((1, 1))}\n",
+        "expected the bytes of an image file correct it",
+    ),
     "no bytes": (
         "def rows():\n    yield {'image': b''}\n",
         "row 1: image has no bytes",
     ),
     "other bytes": (
         "def rows():\n    yield {'file_name': 'a.jpg', 'x': b'1'}\n",
-        "row 1: x is b'1' (bytes)",
+        "row 1: x holds b'1' (bytes)",
     ),
     "a set": (
         "def rows():\n    yield {'file_name': 'a.jpg', 'x': {'y': {1}}}\n",
-        "row 1: x.y is {{1}} (set)",
+        "row 1: x.y holds {{1}} (set)",
     ),
     "a key": (
         "def rows():\n    yield {'file_name': 'a.jpg', 1: 2}\n",

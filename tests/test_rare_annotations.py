@@ -94,6 +94,12 @@ STATES: Mapping[str, Rare] = {
     "a name that is a list": yolo("n.yaml", **{"n.yaml": "names: [[cat]]\n"})._replace(
         words="n.yaml: the name of class 0 is not a text"
     ),
+    "a number of two names": yolo("n.csv", **{"n.csv": "cat,0\ndog,0\n"})._replace(
+        words="n.csv: 0 has the names cat and dog\nexpected one name for each number or id"
+    ),
+    "names of other numbers below a header": yolo(
+        "n.csv", **{"n.csv": "name,id\ncat,3\ndog,4\n"}
+    )._replace(words="class 0 has no name"),
     "a number of six digits": yolo("n.yaml", **{"n.yaml": "names: {100000: cat}\n"})._replace(
         words="expected whole numbers from 0 to 99,999"
     ),
@@ -260,6 +266,22 @@ def test_a_byte_order_mark_is_no_fault(images: Path, tmp_path: Path, form: str) 
     save(tmp_path / "a.json", b"\xef\xbb\xbf5")
     error = refusal(images, tmp_path, {form: "a.json"})
     assert "got a whole number" in error
+
+
+@pytest.mark.parametrize(
+    ("form", "content"),
+    [
+        ("coco", b'{"images": [{"id": 1, "file_name": "\xff.jpg", "width": 9, "height": 9}]}'),
+        ("createml", b'[{"image": "\xff.jpg", "annotations": []}]'),
+    ],
+)
+def test_a_text_of_json_that_is_not_utf_8(
+    images: Path, tmp_path: Path, form: str, content: bytes
+) -> None:
+    """JSON with a text of another encoding is refused, not met as an error of Python."""
+    save(tmp_path / "a.json", content)
+    error = refusal(images, tmp_path, {form: "a.json"})
+    assert "a.json: a text in it is not UTF-8\n" in error
 
 
 def test_a_mask_in_jpeg_next_to_others_is_named(tmp_path: Path) -> None:

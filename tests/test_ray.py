@@ -620,6 +620,14 @@ def test_a_cluster_that_cannot_be_had_is_named_by_its_place(
     assert ("RAY_ADDRESS" in error.hint) == (address is not None)
 
 
+def test_an_answer_that_ray_lost_is_no_bug() -> None:
+    """Its machine may have gone, or its disk is full."""
+    exceptions = pytest.importorskip("ray.exceptions")
+    error = ray_tasks._failure(exceptions.OutOfDiskError("the disk is full"))
+    assert type(error) is NetworkError
+    assert "the disk is full" in error.detail
+
+
 def test_consume_needs_an_engine_of_this_machine(tmp_path: Path) -> None:
     """Raw data goes only when its shard is durable, which is known of this machine alone."""
     done = command("convert", tmp_path, "--consume", "--engine", "ray", status=2)

@@ -367,7 +367,7 @@ BROKEN = {
     "an empty member": (zipped("x.npy", b""), "^its array 'x': it is empty$"),
     "a member of text": (zipped("x.npy", b"1 2 3"), "^its array 'x': not an .npy: it starts with"),
     "zip": (b"PK\x03\x04garbage", "the .npz can't be read: "),
-    "no array": (in_memory(np.savez), "the .npz holds no array"),
+    "no array": (in_memory(np.savez), "it is a ZIP file without an .npy"),
     "a long header": (
         saved(np.zeros(2, [(f"column_{number}", "f4") for number in range(600)])),
         r"header can't be read: Header info length \([0-9]+\) is large[^\n]*$",
@@ -493,5 +493,5 @@ def test_floats_where_the_recipe_says_int64_name_the_feature() -> None:
         recorder.record(
             Item("a.npy", 0, "", "", ()), in_memory(lambda file: np.save(file, np.ones(3)))
         )
-    assert str(caught.value) == "its values are float64, and the recipe says type: int64 for v"
-    assert caught.value.remedy == "write type: float there"
+    assert str(caught.value) == "the values are float64, and the recipe says type: int64 for v"
+    assert caught.value.remedy == "write type: float for v in the recipe"

@@ -166,9 +166,9 @@ def test_a_value_has_its_kind(tf: Any, value: Any, feature: tuple[str, list[Any]
         ([1, "a"], "int, str: expected numbers alone, or text and bytes alone"),
         ([b"a", 0.5, True], "bool, bytes, float: expected numbers alone"),
         ([1, None], "it holds None"),
-        ([[1, 2], [3]], "type list within a list"),
-        ([np.arange(2)], "type ndarray within a list"),
-        (np.array([[1], [2, 3]], dtype=object), "type list within a list"),
+        ([[1, 2], [3]], "a nested value, of type list"),
+        ([np.arange(2)], "a nested value, of type ndarray"),
+        (np.array([[1], [2, 3]], dtype=object), "a nested value, of type list"),
         (2**63, "it holds 9223372036854775808: expected -2**63 to 2**63 - 1"),
         ([1, -(2**63) - 1], "it holds -9223372036854775809: expected"),
         (np.array([2**63], dtype=np.uint64), "it holds 9223372036854775808: expected"),
@@ -177,7 +177,7 @@ def test_a_value_has_its_kind(tf: Any, value: Any, feature: tuple[str, list[Any]
         ([math.inf, -1e39, 1.0], "it holds -1e+39: expected -3.4e38 to 3.4e38"),
         ([0.5, 10**400], "an integer of 1,329 bits: expected -3.4e38 to 3.4e38"),
         ("\ud800", "'\\ud800', which UTF-8 can't express"),
-        (np.zeros(1, dtype="i4,i4"), "it holds values of the fields f0, f1"),
+        (np.zeros(1, dtype="i4,i4"), "structured values, with the fields f0, f1"),
         ({"b": 1}, "a value of type dict"),
         (iter([1]), "a value of type list_iterator"),
         (1j, "a value of type complex"),
@@ -202,7 +202,7 @@ ODD_STEPS: list[tuple[Any, str]] = [
     (np.array(1), "it is of type ndarray: expected a list of steps"),
     ([1, None], "it holds None"),
     ([[1], ["a"]], "it holds values of type int, str: expected"),
-    ([[[1]]], f"it holds a value of type list within a list: {ANY_VALUE}\nflatten each step"),
+    ([[[1]]], f"it holds a nested value, of type list: {ANY_VALUE}\nflatten each step"),
 ]
 NO_EXAMPLES = (b"\xff\xd8\xff\xe0 no Example", b"a", b"\x08\x01", b"\x0a\x00\x22\x01a")
 """Bytes of something else, an image's for instance, would make a file that nobody reads."""

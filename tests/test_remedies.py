@@ -95,7 +95,8 @@ def test_a_raw_folder_that_was_named_is_not_asked_for_again(tmp_path: Path) -> N
     (tmp_path / "raw").mkdir()
     with pytest.raises(InputError) as caught:
         convert(Layout(tmp_path / "data", raw=tmp_path / "raw"), ENGINE)
-    then = "    (then leave out --raw, or name another folder with --raw)"
+    own = tmp_path / "data" / "raw-data"
+    then = f"    (then name {own} with --raw, or another folder)"
     assert caught.value.hint.endswith(then)
 
 
@@ -108,7 +109,7 @@ def test_an_archive_without_images_is_moved_and_not_described(tiny_data_dir: Pat
     with pytest.raises(InputError) as caught:
         convert(layout, ENGINE, options)
     assert caught.value.what == f"{archive} holds no train image of ILSVRC2012"
-    assert caught.value.hint == "move it away, and run the same command again"
+    assert caught.value.hint == "get an intact copy of it, or move it away to use another copy"
     archive.unlink()
     convert(layout, ENGINE, options)
 
@@ -276,7 +277,7 @@ def test_images_without_boxes_can_be_converted(tmp_path: Path, made_tiny: MadeSe
             pipeline.run(Layout(tmp_path), ENGINE, fetching=fetching, options=options)
     said, found, proposed = caught.value.hint.rpartition("without boxes: ")
     assert found
-    assert "the images are here, only their boxes are missing" in said
+    assert "only boxes were to be downloaded" in said
     assert cli.main(shlex.split(proposed)[1:], standalone_mode=False) == 0
     assert verify(Layout(tmp_path), ENGINE).problems == ()
 

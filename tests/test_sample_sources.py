@@ -244,7 +244,7 @@ def test_damaged_arrays_are_named(tmp_path: Path, files: dict[str, bytes]) -> No
             pack({"1.jpg": picture("1.jpg"), "1.json": b"{"}),
             "1.json can't be read",
         ),
-        ("arrays: f", pickle.dumps({"data": print}), "its pickle names builtins.print"),
+        ("arrays: f", pickle.dumps({"data": print}), "its pickle requires builtins.print"),
         (
             "arrays: f",
             arrays(x=(2**4, 8, 8), y=(3,)),
@@ -343,7 +343,7 @@ def test_a_column_replaces_the_usual_feature_of_its_name(tmp_path: Path) -> None
         (
             "tfrecord: a",
             {"a": example(**REPEATED)},
-            ["sample a/000000/image.jpg", "the label 1 occurs 2 times: expected once"],
+            ["sample a/000000/image.jpg", "has 2 times the label 1: expected once"],
         ),
         ("parquet: a", {"a": reduced(0)}, ["no image in", "/a"]),
         ("arrays: a", {"a": arrays(x=(0, 8, 8), y=(0,))}, ["no image in", "/a"]),
@@ -395,7 +395,7 @@ def test_init_refuses_sets_without_samples_or_labels_in_all_files(tmp_path: Path
         init(tmp_path / "two", tmp_path / "r.yaml", ENGINE)
     (choice,) = caught.value.choices
     settings = (("label", "label"), ("output", tmp_path / "r.yaml"))
-    assert choice == f"  1 of 2 images, 1 class: {command('init', tmp_path / 'two', settings)}"
+    assert choice == f"  1 of 2 samples, 1 class: {command('init', tmp_path / 'two', settings)}"
     init(tmp_path / "two", tmp_path / "r.yaml", ENGINE, options=InitOptions(label="label"))
 
 
@@ -462,7 +462,9 @@ def test_shards_that_are_there_are_not_called_missing(tmp_path: Path, split: str
         **{name: parquet("1.jpg") for name in names},
     )
     if "*" not in split:
-        with pytest.raises(PrepError, match="1 of 2 files is not named with the others") as caught:
+        with pytest.raises(
+            PrepError, match="1 of 2 files is there, but not read with the others"
+        ) as caught:
             load(recipe, None, ENGINE)
         assert "name all of them together" in caught.value.hint
         (fault,) = missing_shards([tmp_path / "a-00001-of-00003", tmp_path / "a-00002-of-00003"])
@@ -470,6 +472,8 @@ def test_shards_that_are_there_are_not_called_missing(tmp_path: Path, split: str
         (tmp_path / "a-00001-of-00003").touch()
         (fault,) = missing_shards([tmp_path / "a-00002-of-00003"])
         assert fault.what.startswith("1 of 3 files is missing")  # the other one is there
+    (fault,) = missing_shards(names[:1], tmp_path)  # as init names those with images
+    assert fault.what.startswith("1 of 2 files is there")
     (tmp_path / names[1]).unlink()
     with pytest.raises(PrepError, match="1 of 2 files is missing, by the names of the others"):
         load(recipe, None, ENGINE)

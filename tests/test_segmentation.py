@@ -694,9 +694,9 @@ def _change(folder: Path, **values: Any) -> None:
 FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "two points": (
         {"segmentation": [[1, 1, 9, 9]]},
-        "a polygon of 4 numbers: expected x and y of three points",
+        "a polygon has 4 numbers: expected x and y of each of 3",
     ),
-    "an odd number": ({"segmentation": [[1, 1, 9, 9, 3]]}, "a polygon of 5 numbers"),
+    "an odd number": ({"segmentation": [[1, 1, 9, 9, 3]]}, "a polygon has 5 numbers"),
     "far outside": ({"segmentation": [[1, 1, 9, 9, 3000, 4]]}, "a polygon has the x 3000"),
     "no outline": ({"segmentation": []}, "the object has no outline"),
     "null": ({"segmentation": None}, "the object has no outline"),
@@ -706,7 +706,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "runs of another size": (
         {"segmentation": {"counts": [9], "size": [3, 3]}},
-        "its run lengths are of 3 x 3 pixels, the image has",
+        "its run lengths are for 3 x 3 pixels, the image has",
     ),
     "runs without counts": (
         {"segmentation": {"size": [3, 3]}},
@@ -741,7 +741,7 @@ def test_a_panoptic_png_that_is_missing_or_of_another_size(tmp_path: Path) -> No
     panoptic_set(tmp_path / "coco", 3)
     path = tmp_path / "coco/annotations/panoptic_val2017/000000000001.png"
     path.write_bytes(png(np.zeros((5, 6, 3), np.uint8)))
-    with pytest.raises(PrepError, match=r"object 1: .*6 x 5"):
+    with pytest.raises(PrepError, match=r"object 1 of its record: .*6 x 5"):
         make(tmp_path, PANOPTIC)
     path.unlink()
     shutil.rmtree(tmp_path / "out", ignore_errors=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Union
 
 import click
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -260,6 +261,7 @@ def test_other_texts_are_no_sizes(tmp_path: Path, text: str) -> None:
         "expected a whole number of bytes above 0, perhaps with a unit: 100MB, 2 kB or 1.5GiB"
     }
     assert len(errors) == len(SIZE_SETTINGS) + len(SIZE_KEYS) + 1
+    assert parse_size(np.int64(5)) == 5
     assert [parse_size(example) for example in ("100MB", "2 kB", "1.5GiB")] == [
         10**8,
         2000,

@@ -194,7 +194,7 @@ def test_shards_that_are_there_are_not_replaced_unasked(tmp_path: Path) -> None:
     old = write_set(tmp_path / "movies", shards=3).paths
     with pytest.raises(UsageError, match=r"movies-00000-of-00003 .*exists") as caught:
         write_set(tmp_path / "movies", shards=2)
-    assert "3 shards begin with movies" in caught.value.detail
+    assert "3 shards have the prefix movies" in caught.value.detail
     assert sorted(os.listdir(tmp_path)) == SET
     assert [numbers(path) for path in old] == [[0, 3, 6], [1, 4], [2, 5]]
     assert write_set(tmp_path / "movies-2", shards=1).records == 7

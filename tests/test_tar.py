@@ -267,6 +267,8 @@ def test_pax_and_long_names_hold_for_one_member() -> None:
     assert read_all(tar) == {b"one": b"abc", b"two": b""}
     tar = extension(b"g", b"10 size=3\n") + one + header(b"two") + b"def".ljust(BLOCK, b"\0") + END
     assert read_all(tar) == {b"one": b"abc", b"two": b"def"}
+    long_number = extension(b"x", b"30 size=" + b"3".zfill(21) + b"\n")
+    assert fault(long_number + one + END).reason.endswith("expected at most 20 digits")
 
 
 def test_what_is_said_of_one_member_comes_before_what_is_said_of_all() -> None:

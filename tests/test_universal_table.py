@@ -505,7 +505,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ),
         (
             "file_name,label\nthere.jpg,a\n./there.jpg,b\n",
-            "t.csv, line 3: there.jpg is in {}/t.csv, line 2 already",
+            "t.csv, line 3: ./there.jpg is the same file as there.jpg in {}/t.csv, line 2",
         ),
         ("file_name,label\n/etc/passwd,a\n", "t.csv, line 2: /etc/passwd is outside of the data"),
         ("file_name,label\n../x.jpg,a\n", "x.jpg is outside of the data"),
@@ -522,7 +522,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
             f"file_name,label\n{'x' * 300}.jpg,a\n",
             f"{'x' * 300}.jpg can't be read: File name too long",
         ),
-        ("file_name,label\n,a\n", "t.csv, line 2: no file_name"),
+        ("file_name,label\n,a\n", "t.csv, line 2: no value for file_name"),
         (
             "file_name,label\n1.jpg,a\n",
             "correct the rows, or bring the files back; relative paths start at {}",
@@ -576,6 +576,10 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         (
             'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]], ""categories"": 1}"\n',
             "t.csv, line 2: objects: categories is '1' (int)",
+        ),
+        (
+            'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]], ""category"": 1}"\n',
+            "t.csv, line 2: objects: category is '1' (int)",
         ),
         (
             'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]], ""categories"": [null]}"\n',

@@ -131,7 +131,8 @@ def test_compressed_sets(tmp_path: Path, made_tiny: MadeSet) -> None:
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
     assert (
-        "stream has no end: it is cut short or damaged" in the_problem(layout, K.TRUNCATED).detail
+        "the file ends too early: it may be cut or damaged"
+        in the_problem(layout, K.TRUNCATED).detail
     )
     path.write_bytes(content[:5000] + bytes((content[5000] ^ 4,)) + content[5001:])
     assert the_problem(layout, K.BAD_COMPRESSION).detail.startswith("record ")
@@ -539,10 +540,12 @@ def test_absurd_length(layout: Layout) -> None:
     path.write_bytes(content + header + b"xx")
     number = len(list(tfrecord.iter_records(memoryview(content))))
     (problem,) = ShardCheck(layout, ImageNetExaminer())(SHARD).problems
-    assert problem.detail.startswith(f"record {number} at byte {len(content)}: {1 << 63} bytes")
+    assert problem.detail.startswith(
+        f"record {number} at byte {len(content)}: expected {1 << 63:,} bytes"
+    )
     path.write_bytes(zlib.compress(content + header + b"xx"))
     (problem,) = ShardCheck(layout, ImageNetExaminer())(SHARD).problems
-    assert (problem.kind, f"{1 << 63} bytes" in problem.detail) == (K.BAD_LENGTH, True)
+    assert (problem.kind, f"{1 << 63:,} bytes" in problem.detail) == (K.BAD_LENGTH, True)
 
 
 def test_plain_file_that_begins_like_a_compressed_one() -> None:
@@ -585,7 +588,9 @@ def test_bytes_after_a_compressed_stream(compression: str, junk: bytes) -> None:
     assert caught.value.reason == (
         f"the {compression} stream ends, and the bytes after it are not another whole one"
     )
-    with pytest.raises(tfrecord.TruncatedError, match=f"the {compression} stream has no end"):
+    with pytest.raises(
+        tfrecord.TruncatedError, match=f"read as {compression}, the file ends too early"
+    ):
         list(compressed.iter_records(memoryview(content[:-1]), compression))
 
 

@@ -15,7 +15,7 @@ from memory_store import MemoryStore
 from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import AccessError, InputError, UsageError
 from imagenet_prep.fetch import access
-from imagenet_prep.fetch.answer_checks import RefusedError, check_status
+from imagenet_prep.fetch.answer_checks import RefusedError, check_is_no_page, check_status
 from imagenet_prep.fetch.credentials import Credentials
 from imagenet_prep.fetch.failures import reason_of
 from imagenet_prep.fetch.patience import CutError
@@ -79,7 +79,7 @@ def test_a_cookie_that_the_answer_replaced_was_sent(tmp_path: Path) -> None:
     path.write_text("archives.invalid\tFALSE\t/\tFALSE\t0\tsession\told\n")
     jar = access._load_cookies(path)
     error = access._cookies_refused(URL, jar, _answer(403))
-    assert "did not accept the cookies" in error.what
+    assert "got cookies from" in error.what
 
 
 def test_cookies_may_have_the_lines_of_windows(tmp_path: Path) -> None:
@@ -106,6 +106,13 @@ def test_who_is_redirected_to_is_who_refuses(status: int) -> None:
     lasting = caught.value.lasting
     assert str(lasting).startswith("storage.invalid ")
     assert not isinstance(lasting, RefusedError)
+
+
+def test_a_page_is_of_the_server_that_sent_it() -> None:
+    """The first server only led to it."""
+    answer = _answer(200, PAGE, "http://storage.invalid/x", Content_Type="text/html")
+    with pytest.raises(RefusedError, match=r"^storage\.invalid sent a web page in place of a\.tar"):
+        check_is_no_page(answer, PAGE, URL)
 
 
 def test_an_empty_kaggle_token_is_not_called_absent() -> None:

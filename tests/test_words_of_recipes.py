@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,16 +14,22 @@ from made_tars import pack, save
 from PIL import Image
 
 from imagenet_prep.engines import make_engine
-from imagenet_prep.errors import PrepError
+from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.recipes.changed_settings import first_difference
+from imagenet_prep.recipes.classes import numbered
+from imagenet_prep.recipes.labels_file import parse_labels
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.namesakes import refuse_namesakes
+from imagenet_prep.recipes.recipe_file import read_recipe
 from imagenet_prep.recipes.recipe_paths import fault_of_path
-from imagenet_prep.recipes.shared_numbering import _hint_on_boxes
-from imagenet_prep.recipes.table_rows import LabelsFault, read_rows
+from imagenet_prep.recipes.row_source import TableRow, find_roles, gather
+from imagenet_prep.recipes.shared_numbering import KnownNumbering, _hint_on_boxes, _NumberingCheck
+from imagenet_prep.recipes.table_rows import Form, LabelsFault, read_rows
 from imagenet_prep.recipes.typed_values import typed
+from imagenet_prep.state.numbering import Numbering
 from imagenet_prep.tfrecord.example import BytesList, Int64List, encode_example
 from imagenet_prep.tfrecord.framing import frame
+from imagenet_prep.tfrecord.inception import EDGES
 
 
 def image() -> bytes:
@@ -133,7 +140,7 @@ FAULTS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a number for a text": (
         lambda: typed([5], [1], is_text=False, kind="bytes"),
-        "5 is not a text",
+        "5 can't be read as a text: the recipe says `type: bytes`",
     ),
     "a long number": (
         lambda: typed(["9" * 50], [1], is_text=True),
@@ -152,6 +159,10 @@ FAULTS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: read_rows(b"[\n" + b"1" * 5000 + b"]", "json"),
         "a number has too many digits",
     ),
+    "a number that no float rounds to": (
+        lambda: typed(["3.4028236e38"], [1], is_text=True),
+        "3.4028236e38 does not fit in a 32-bit float",
+    ),
 }
 
 
@@ -162,6 +173,41 @@ def test_a_fault_of_a_value_shows_it(name: str) -> None:
     with pytest.raises(LabelsFault) as caught:
         fail()
     assert words in caught.value.reason
+
+
+def test_the_largest_float_is_one_as_numpy_writes_it() -> None:
+    """It rounds to a float, though it is a little above."""
+    assert typed(["3.4028235e38"], [1], is_text=True) == ("float", [3.4028235e38])
+
+
+def test_rows_of_one_image_may_all_hold_nan() -> None:
+    """NaN differs from itself, and says the same in all rows of an image."""
+    values = {"file_name": "a.png", "class": "x", "age": math.nan} | dict.fromkeys(EDGES, 9)
+    roles = find_roles(values, "t", None, None)
+    rows = [TableRow(values | {"age": float("nan")}, "t", "") for _ in range(2)]
+    [image] = gather(rows, roles, is_text=False).images
+    assert len(image.objects) == 2
+    lines = (
+        b'{"path": "a.png", "label": "x", "age": NaN}\n{"path": "a.png", "label": "y", "age": NaN}'
+    )
+    assert parse_labels(lines, "jsonl", several="lines").labels == [["x", "y"]]
+
+
+PLACES: dict[str, tuple[bytes, Form, str]] = {
+    "a header below a count": (b"# x\n2\nname label\na.png 1\nb.png 2\n", "spaces", "x, line 3"),
+    "keys of JSON lines": (b'{"name": "a.png"}\n', "jsonl", "x"),
+    "a document of JSON": (b"\n[]", "json", "x"),
+    "lines that end with CR": (b"path,label\ra.png,\xe4\r", "csv", "x, line 2"),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_fault_of_labels_is_placed_where_it_is(name: str) -> None:
+    """In the line that has it, or in the whole file."""
+    content, form, place = PLACES[name]
+    with pytest.raises(LabelsFault) as caught:
+        parse_labels(content, form)
+    assert caught.value.place("x") == place
 
 
 def test_a_name_may_have_brackets() -> None:
@@ -186,6 +232,24 @@ def test_a_changed_setting_is_the_part_that_differs() -> None:
     assert first_difference("order", recorded, planned) == "expected order.train.seed: 1, got 2"
     words = 'expected codec: nothing, got "Pillow 99"'
     assert first_difference("codec", recorded, planned) == words
+
+
+@pytest.mark.parametrize(
+    ("known", "hint"),
+    [
+        ({"cat": 0, "dog": 1}, "classes: [cat, dog] and first_label: 0; or put a set of"),
+        ({"1": 1, "9": 9}, "put a set of other classes elsewhere, with --output"),
+    ],
+)
+def test_a_hint_on_classes_numbers_them_as_they_are(known: dict[str, int], hint: str) -> None:
+    """It says the first label where the recipe says another; no list counts with gaps."""
+    file = read_recipe(Path("r.yaml"), "source: {folders: a}\nfirst_label: 1\n")
+    classes = numbered(["cat", "dog"], ["cat", "dog"], 1)
+    numbering = Numbering(min(known.values()), known, {})
+    check = _NumberingCheck(file, classes, KnownNumbering("train", numbering), False)
+    with pytest.raises(InputError) as caught:
+        check.refuse_difference()
+    assert hint in caught.value.hint
 
 
 def test_a_hint_on_boxes_numbers_them_as_they_are() -> None:

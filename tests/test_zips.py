@@ -163,7 +163,7 @@ HEADERS = ({"name": b"b"}, {"method": 8}, {"crc": 1}, {"packed": 6}, {"size": 8}
         ),
         (Made(b"a", central={"crc": 1}), "contradicts the central directory"),
         (Made(b"a", central={"mark": b"PK\1\3"}), "expected an entry"),
-        (Made(b"a", central={"size": NONE, "packed": NONE}), "no zip64 field"),
+        (Made(b"a", central={"size": NONE, "packed": NONE}), "a zip64 field, and has none"),
         (
             Made(
                 b"a", central={"size": NONE, "packed": NONE, "extra": struct.pack("<HHQ", 1, 8, 7)}
@@ -176,7 +176,7 @@ HEADERS = ({"name": b"b"}, {"method": 8}, {"crc": 1}, {"packed": 6}, {"size": 8}
         ),
         (
             Made(b"a", central={"offset": NONE, "extra": struct.pack("<HH", 9, 60000)}),
-            "no zip64 field",
+            "a zip64 field, and has none",
         ),
         (Made(b"a", central={"disk": 0xFFFF, "extra": struct.pack("<HHI", 1, 4, 1)}), "split zip"),
         *((Made(b"a", local=said), "local header") for said in HEADERS),
@@ -269,7 +269,7 @@ def test_a_zip_that_was_cut_is_refused_wherever() -> None:
         # a zip behind a program or a web page is not what anyone published; after the end stands
         # nothing
         (make_zip(TWO, before=b"#!/x"), "4 bytes precede"),
-        (b"#!/x" + zip_64(make_zip(TWO)), "not where the zip64 locator points"),
+        (b"#!/x" + zip_64(make_zip(TWO)), "no zip64 end record is where its locator points"),
         (make_zip(TWO) + b"more", "it was truncated, its end is damaged, or other bytes follow"),
         (make_zip(TWO)[:2000], "it was truncated, its end is damaged, or other bytes follow"),
         (b"", "not a zip"),

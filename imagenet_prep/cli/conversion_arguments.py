@@ -96,16 +96,16 @@ def _refuse_with_recipe(params: Mapping[str, Any]) -> None:
 
 def _in_recipe(name: str, recipe: Path) -> str:
     """How a recipe says a setting; one of the user's own images has no key for some."""
-    from imagenet_prep.datasets.declarations import settings_of
-    from imagenet_prep.ilsvrc2012.settings import SHARD_COUNTS
+    from imagenet_prep.datasets.declarations import recipe_keys
+    from imagenet_prep.ilsvrc2012.settings import SHARD_COUNTS, ConvertOptions
     from imagenet_prep.recipes.loading import read
     from imagenet_prep.recipes.rules import is_imagenet
     from imagenet_prep.recipes.schema import Recipe
 
-    for split, count_name in SHARD_COUNTS.items():
-        if name == count_name:
-            return f"write it in {recipe} as shards: {{{split}: NUMBER}}"
-    of_every_recipe = {setting.name for setting in settings_of(Recipe)}
-    if name in of_every_recipe or is_imagenet(read(recipe)):
-        return f"write the setting in {recipe}"
-    return f"leave it out: only ImageNet has this setting, and {recipe} describes other images"
+    if name in SHARD_COUNTS.values():
+        return f"write shards: {{SPLIT: NUMBER}} in {recipe}, without shard_size and num_shards"
+    table = ConvertOptions if is_imagenet(read(recipe)) else Recipe
+    keys = {setting.name for setting in recipe_keys(table)}
+    if name in keys:
+        return f"write the setting {name} in {recipe}"
+    return f"leave it out: this setting does not apply to {recipe}"

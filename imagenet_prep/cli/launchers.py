@@ -45,8 +45,8 @@ class _Launcher(Struct, frozen=True):
     @property
     def expected(self) -> str:
         """The numbers that define a share."""
-        if self in _ARRAYS:
-            return "an array without gaps that starts at 0 or 1; task 0, if it has only one"
+        if self.last:
+            return "an array of several tasks without gaps, from 0 or 1"
         return f"{self.index} below {self.count}"
 
     def share(self, environment: Mapping[str, str]) -> Share | None:
@@ -89,7 +89,7 @@ class _Launcher(Struct, frozen=True):
             names = ", ".join(unknown)
             raise self._refusal(environment, f"expected a number in {names}")
         if not (self.count or self.last):
-            raise self._refusal(environment, "they don't tell the number of ranks")
+            raise self._refusal(environment, "no variable has the number of ranks")
         return numbers
 
     def _share_of_numbers(self, numbers: Mapping[str, int]) -> Share | None:
@@ -175,8 +175,8 @@ def find_share(environment: Mapping[str, str]) -> Share:
         settings = _settings_text((_TORCHRUN, *_ARRAYS, *_STEPS), environment)
         raise UsageError(
             "--rank auto: no launcher gave this process a rank and a number of ranks",
-            f"{settings}; expected RANK and WORLD_SIZE, "
-            "or the variables of Slurm, MPI, Grid Engine, LSF, or Kubernetes",
+            f"{settings}; expected RANK and WORLD_SIZE, or the variables of "
+            "Slurm, MPI, Grid Engine, LSF, Kubernetes, AWS Batch or Google Batch",
             "use --rank R/W",
         )
     job = job or Share(0, 1)
@@ -203,7 +203,7 @@ def _agreed_share(launchers: Sequence[_Launcher], environment: Mapping[str, str]
     if len(different_shares) > 1:
         names = " and ".join(launcher.name for launcher in shares_of_several)
         raise UsageError(
-            f"--rank auto: {names} give different ranks",
+            f"--rank auto: {names} disagree about which rank of how many this is",
             _settings_text(shares_of_several, environment),
             "use --rank R/W",
         )

@@ -122,12 +122,9 @@ def _refuse_address(address: str | None) -> None:
         return
     if address.startswith("ray://"):
         raise UsageError(
-            f"an address of Ray's client ({address})",
-            (
-                "expected that of the cluster itself, such as 10.0.0.1:6379, or auto: "
-                "this process joins the cluster"
-            ),
-            "run the command on a machine of the cluster",
+            f"{address} is an address for Ray's client",
+            "expected the address of the cluster itself, such as 10.0.0.1:6379, or auto",
+            "run the command on a machine of the cluster: it joins the cluster itself",
         )
     host, _, port = address.rpartition(":")
     if not host or "://" in address or not port.isdecimal():
@@ -204,7 +201,7 @@ def _no_cluster(address: str | None, error: Exception) -> PrepError:
         return NetworkError(
             "no Ray cluster can be started on this machine",
             line_of(error) or name,
-            "mend that, or use the workers of this machine without Ray: --engine processes",
+            "fix that, or use the workers of this machine without Ray: --engine processes",
         )
     cluster = "the Ray cluster of this machine (auto)"
     if address != "auto":
@@ -227,5 +224,5 @@ def _no_cluster(address: str | None, error: Exception) -> PrepError:
     return NetworkError(
         f"this process can't join {cluster}",
         line_of(error) or name,
-        "check that it runs (ray status), and that its address is right (RAY_ADDRESS)",
+        "check that it runs (ray status), and its address (RAY_ADDRESS, or ray_address in Python)",
     )

@@ -78,7 +78,7 @@ def _lost_head(address: str, error: OSError) -> NetworkError:
     return NetworkError(
         f"the head of the Ray cluster at {address} does not answer",
         line_of(error),
-        "if it is gone, start the cluster; then run the same command again: finished work is kept",
+        "check the cluster (ray status), then run the same command again",
     )
 
 

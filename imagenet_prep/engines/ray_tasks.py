@@ -289,10 +289,14 @@ def _failure(error: Exception) -> PrepError:
     ):
         hint = f"see what ended it (ray status), {AGAIN}"
         if isinstance(error, exceptions.OutOfMemoryError):  # the cluster decides how often it tries
-            hint = f"try {FEWER_WORKERS}, {AGAIN}"
+            hint = f"try {FEWER_WORKERS}, or machines with more memory, {AGAIN}"
             problem = "a worker died each time on the same work"
             return DataProblemsError(problem, line_of(error), hint)
         return died(line_of(error), hint)
+    may_be_bug = isinstance(error, (exceptions.RayTaskError, exceptions.RaySystemError))
+    if isinstance(error, exceptions.RayError) and not may_be_bug:
+        hint = f"check the cluster (ray status), {AGAIN}"
+        return NetworkError("Ray could not finish a task", line_of(error), hint)
     cause = error.cause if isinstance(error, exceptions.RayTaskError) else None
     return fault(cause if isinstance(cause, Exception) else error)
 

@@ -22,7 +22,7 @@ def fault(error: Exception) -> PrepError:
         hint = f"try {FEWER_WORKERS}, or free some memory, {AGAIN}"
         return PrepError("a worker ran out of memory", str(error), hint)
     if isinstance(error, ImportError):
-        hint = "install that library again, or this program with its extra"
+        hint = "install that library again, or imagenet-prep with the extra that has it"
         return UsageError("a worker can't import a library", str(error), hint)
     refused = as_error(error) if isinstance(error, OSError) else None
     if refused is not None:
@@ -38,7 +38,7 @@ def no_worker(error: Exception) -> PrepError:
     if isinstance(error, OSError):
         reason = error.strerror or reason
         hint = LIMITS.get(error.errno or 0, hint)
-    return PrepError("no worker can be started", f"the system says: {reason}", hint)
+    return PrepError("a worker can't be started", f"the system says: {reason}", hint)
 
 
 def died(cause: str, hint: str) -> PrepError:

@@ -17,8 +17,8 @@ from imagenet_prep.tfrecord.example import KINDS, parse_example
 from imagenet_prep.tfrecord.inception import PROMISE
 
 _NO_IMAGE = (
-    "export to arrayrecord, which accepts any record; if the set has images, give their files a "
-    "feature in the recipe: {from: encoded}"
+    "export to arrayrecord, which accepts any record; or, if the set has images, add a feature "
+    "{from: encoded} to the recipe and convert again"
 )
 
 
@@ -88,7 +88,7 @@ class Meaning(Struct, frozen=True):
         if not isinstance(encoded, bytes):
             raise _not_as_recorded(record, self.features["encoded"], "the file of one image")
         if not isinstance(label, int | None):
-            raise _not_as_recorded(record, self.features["label"], "one number, a label")
+            raise _not_as_recorded(record, self.features["label"], "one whole number, the label")
         name = _text(by_role.get("path")) or _text(by_role.get("filename"))
         if not name:
             name = _numbered(record)

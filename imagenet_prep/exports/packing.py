@@ -240,7 +240,7 @@ def same_name(shard: str, path: str) -> InputError:
     """The error for a second image with the path of another."""
     return InputError(
         f"{path} would be the file of two records, one of them in {shard}",
-        "expected a unique name for each image of a class",
+        "expected a file of its own for each record",
         "export to webdataset: it keeps every record, whatever its name",
     )
 

@@ -269,5 +269,5 @@ def _refuse_orphans(state: SetState) -> None:
         raise InputError(
             f"{state.layout.output_dir}: {count} to none of its sets: {orphans}",
             f"expected a manifest that lists them in {state.layout.output_dir / STATE_NAME}",
-            "restore it, or move them to another folder",
+            "restore that manifest, or move these shards to another folder",
         )

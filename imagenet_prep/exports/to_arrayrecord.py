@@ -84,7 +84,7 @@ def _faults(path: Path) -> Iterator[None]:
         if "No space left" in str(error):
             raise no_space(path) from error
         raise WriteError(
-            f"cannot write {path}",
+            f"array_record can't write or read back {path}",
             str(error),
             f"check the disk and the permissions of its folder, {AGAIN}",
         ) from error

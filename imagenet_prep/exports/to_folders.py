@@ -111,9 +111,9 @@ def _path(shard: SourceShard, record: Record, values: ImageValues) -> str:
     of_class = values.wnid or values.text
     if of_class is None:
         raise InputError(
-            f"{shard.path}: record {record.number} has no class",
-            "expected the name or the words of its class, which name its folder",
-            "export to webdataset, or make the set with its classes",
+            f"{shard.path}: record {record.number} has no class name",
+            "expected the name or the words of its class, to name its folder",
+            "export to webdataset, or convert again with class names",
         )
     *folders, name = values.filename.split("/")
     if of_class in folders:
@@ -131,7 +131,8 @@ def _path(shard: SourceShard, record: Record, values: ImageValues) -> str:
         raise InputError(
             f"{shard.path}: record {record.number} can't be a file: its class is {of_class!r}, "
             f"its name {values.filename!r}",
-            "expected names of 1 to 255 bytes without '/' and NUL, other than '.' and '..'",
+            "expected at most 255 bytes, no '/' in the class, no NUL, and no part that is "
+            "empty, '.' or '..'",
             "export to webdataset, which accepts any name",
         )
     return f"{shard.split}/{path}"
@@ -143,10 +144,10 @@ def _refuse_shared(classes: dict[str, int], record: Record, folder: str, index: 
     """
     if index is not None and classes.setdefault(folder, index) != index:
         raise InputError(
-            f"{record.place}: the folder {folder!r} would hold classes {classes[folder]} and "
-            f"{index}",
-            "expected a name of its own for each class",
-            "export to webdataset, or make the set with WordNet ids or other unique names",
+            f"{record.place}: two classes, {classes[folder]} and {index} counted from 0, "
+            f"have the folder {folder!r}",
+            "expected another folder name for each class",
+            "export to webdataset, or convert again with unique class names, such as WordNet ids",
         )
 
 

@@ -48,13 +48,14 @@ class ParquetPacker(Packer):
         """Raise UsageError if a feature with other values has the name of the image's column,
         or of the label's.
         """
-        for role, column in (("encoded", "image"), ("label", "label")):
+        columns = (("encoded", "image", "image file"), ("label", "label", "class label"))
+        for role, column, content in columns:
             if role in self.meaning.features and column in self.meaning.others:
                 raise UsageError(
-                    f"the feature {column} of the records is not their {column}, "
-                    "which the export to parquet has in this column",
-                    "expected another name for one of them",
-                    "rename the feature in the recipe, or export to webdataset",
+                    f"the feature {column} of the records does not hold the {content}, "
+                    f"and parquet has the {content} in a column of that name",
+                    "expected another name for the feature",
+                    "rename it in the recipe and convert again, or export to webdataset",
                 )
 
     def file_name(self, shard: SourceShard) -> str:

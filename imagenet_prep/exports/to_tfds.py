@@ -100,7 +100,8 @@ def _refuse_unreadable(shard: SourceShard) -> None:
     """Raise UsageError for a shard that TensorFlow Datasets can't read in place."""
     if split_of(shard.name) != shard.split:
         problem = (
-            f"{shard.split} has grown, and TensorFlow Datasets reads only shards of one numbering"
+            f"the split {shard.split} has grown: its shards have several numberings, "
+            "and TensorFlow Datasets reads one"
         )
         expected = f"expected no shard such as {shard.name}"
         convert = mention("convert", "--overwrite")

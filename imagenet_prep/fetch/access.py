@@ -15,8 +15,7 @@ import requests
 from requests.cookies import get_cookie_header
 
 from imagenet_prep.errors import AccessError, InputError, UsageError
-from imagenet_prep.escaping import command_line, program
-from imagenet_prep.fetch import BASE_URL, SIGN_UP_URL, answer_checks, reply
+from imagenet_prep.fetch import BASE_URL, answer_checks, reply
 from imagenet_prep.fetch.credentials import Credentials
 from imagenet_prep.fetch.login_form import LoginForm, find_login_form
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
@@ -34,9 +33,8 @@ _SCHEME = re.compile(
 
 
 _NO_ACCOUNT = Hint(
-    f"image-net.org may require an account, and none was given: sign up at {SIGN_UP_URL}, "
-    f"then set {answer_checks.VARIABLES}, or sign in with a browser and use ",
-    answer_checks.WITH_COOKIES,
+    "image-net.org may require an account, and none was given: ",
+    answer_checks.without_account(BASE_URL),
 )
 
 
@@ -205,10 +203,7 @@ def _send_form(session: Session, form: LoginForm, credentials: Credentials, url:
         raise AccessError(
             f"the sign-in form of {host} can't be trusted with a password",
             f"expected a form that sends it to {scheme}://{host}, and not in a URL (POST)",
-            Hint(
-                "sign in with a browser, export the browser's cookies, then: ",
-                command_line([program(), "download", "DATA_DIR", "--cookies", "FILE"]),
-            ),
+            _browser(url),
         )
     session.post(form.action, form.filled(credentials.username, credentials.password)).close()
 
@@ -232,7 +227,7 @@ def _load_cookies(path: Path) -> MozillaCookieJar:
         # the original message quotes the line it could not read, and a cookie with it
         raise UsageError(
             f"{path} can't be read as cookies",
-            "expected a cookies.txt in Netscape's format, as browser extensions write it",
+            "expected UTF-8 in Netscape's format of cookies.txt, as browser extensions write it",
             "export it again",
         ) from None
     for cookie in jar:
@@ -263,7 +258,7 @@ def _missing(
 ) -> AccessError:
     """The error for an answer that refuses a file, if there are no credentials."""
     if is_new_page:
-        return answer_checks.page_error(url)
+        return answer_checks.page_error(response, url)
     if jar is not None:
         return _cookies_refused(url, jar, response)
     host, name, status = host_of(url), name_of(url), response.status_code
@@ -276,7 +271,7 @@ def _missing(
     else:
         what = f"{host} sent a web page in place of {name}"
         detail = f"it may require you to sign in, and {found}"
-    return answer_checks.RefusedError(what, detail, answer_checks.account_hint(url), status)
+    return answer_checks.RefusedError(what, detail, answer_checks.without_account(url), status)
 
 
 def _cookies_refused(
@@ -292,7 +287,7 @@ def _cookies_refused(
         if f".{origin(url)[1]}".endswith(f".{domain}")
     ]
     if any(_cookies_for(address, jar) for address in (url, response.url)):
-        what = f"{host} did not accept the cookies in {jar.filename}"
+        what = f"{host} got cookies from {jar.filename}, but did not send {name_of(url)}"
         detail = "they may have expired, or their account may have no access"
     elif cookies_of_site:
         what = f"no cookie in {jar.filename} could be sent to {host}"
@@ -318,12 +313,8 @@ def _cookies_for(url: str, jar: MozillaCookieJar) -> str:
 def _unknown_scheme(url: str, schemes: list[str]) -> AccessError:
     return AccessError(
         f"{host_of(url)} requires a sign-in by {either(schemes)} for {name_of(url)}",
-        "it answers HTTP status 401, and imagenet-prep can only send a user name and a password "
-        "(Basic or Digest)",
-        Hint(
-            "fetch it with a browser or the site's own client, and move it into raw-data/, or try ",
-            answer_checks.WITH_COOKIES,
-        ),
+        "it answers HTTP status 401, and imagenet-prep can't sign in that way",
+        "fetch it with a browser or the site's own client, and move it into raw-data/",
     )
 
 

@@ -23,6 +23,7 @@ WITH_COOKIES = mention("download", "DATA_DIR", "--cookies", "FILE")
 """The command for a site that only a browser can sign in to."""
 VARIABLES = f"{USERNAME_VARIABLE} and {ACCESS_KEY_VARIABLE}"
 """The variables of an account, for messages."""
+_BROWSER = "sign in with a browser and use "
 
 
 def refuse_encoding(response: requests.Response, url: str) -> None:
@@ -30,7 +31,7 @@ def refuse_encoding(response: requests.Response, url: str) -> None:
     encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in ("", "identity"):
         raise InputError(
-            f"{host_of(url)} sends {name_of(url)} with a Content-Encoding",
+            f"{host_of(response.url)} sends {name_of(url)} with a Content-Encoding",
             f"expected the file as it is, got Content-Encoding: {encoding[:40]}",
             "name another server with --base-url, or use another network: a proxy can encode too",
         )
@@ -73,13 +74,13 @@ def check_is_no_page(
     If the file ``was_seen`` a moment ago, the page may pass: it raises CutError.
     """
     if is_page(response, head, is_start=is_start):
-        error = page_error(url)
+        error = page_error(response, url)
         raise CutError("a web page in place of the file", lasting=error) if was_seen else error
 
 
-def page_error(url: str) -> RefusedError:
-    """The error for a web page in place of a file."""
-    what = f"{host_of(url)} sent a web page in place of {name_of(url)}"
+def page_error(response: requests.Response, url: str) -> RefusedError:
+    """The error for a web page in place of a file, maybe from a server that ``url`` leads to."""
+    what = f"{host_of(response.url)} sent a web page in place of {name_of(url)}"
     return RefusedError(what, "expected the file; nothing of the page was kept", account_hint(url))
 
 
@@ -113,7 +114,7 @@ def check_status(
     name = name or name_of(url)
     if origin(response.url) != origin(url):  # another server, whose signed address may have expired
         error = _refusal_elsewhere(status, url, name, response.url)
-        raise CutError(f"{answer} from the server it redirects to", wait, lasting=error)
+        raise CutError(f"{answer} from {host_of(response.url)}", wait, lasting=error)
     error = _refusal(status, url, name)
     if was_seen and status != 401:
         raise CutError(answer, wait, kind="refused" if status == 403 else "cut", lasting=error)
@@ -127,7 +128,7 @@ def _refusal(status: int, url: str, name: str) -> AccessError | NetworkError:
         )
     return NetworkError(
         f"{host_of(url)} did not send {name}",
-        f"expected the file, got HTTP status {status}",
+        f"it answers HTTP status {status}",
         "check --base-url if you set it, or try later",
     )
 
@@ -139,7 +140,7 @@ def _refusal_elsewhere(status: int, url: str, name: str, target: str) -> AccessE
     error_type = AccessError if is_denied else NetworkError
     return error_type(
         f"{host_of(target)} {refused} {name}",
-        f"{host_of(url)} redirects there: expected the file, got HTTP status {status}",
+        f"{host_of(url)} redirects there; the answer has HTTP status {status}",
         "check --base-url if you set it, or try later, or from another network",
     )
 
@@ -164,7 +165,7 @@ def denied(url: str, got: str, what: str = "", status: int = 200) -> RefusedErro
     if proxy and "403" in got:
         got = f"{got} from the server or from {proxy}"
         hint = f"ask the proxy's administrator, or {direct_connection(host_of(url))}"
-    return RefusedError(what, f"expected the file, got {got}", hint, status)
+    return RefusedError(what, f"got {got}", hint, status)
 
 
 def new_account(url: str) -> str:
@@ -175,9 +176,13 @@ def new_account(url: str) -> str:
 
 def account_hint(url: str) -> str:
     """The hint for a file that a server refuses, with an account or without one."""
-    browser = "sign in with a browser and use "
     if has_account():
         ask = f"ask {host_of(url)} whether your account has access"
-        return Hint(f"{ask}, or {browser}", WITH_COOKIES)
+        return Hint(f"{ask}, or {_BROWSER}", WITH_COOKIES)
+    return without_account(url)
+
+
+def without_account(url: str) -> str:
+    """The hint for a file that a server refuses, if no account was given."""
     without = f"without an account, {new_account(url)}, then set {VARIABLES}"
-    return Hint(f"{without}; with one, you can also {browser}", WITH_COOKIES)
+    return Hint(f"{without}; with one, you can also {_BROWSER}", WITH_COOKIES)

@@ -109,7 +109,7 @@ def find_credentials(
         raise UsageError(
             f"{present} has a value and {missing} has none",
             "expected both, or neither",
-            f"export {missing}, or unset {present}",
+            f"set {missing} too, or unset {present}",
         )
     account, source = _from_netrc(base_url), "from netrc"
     if not account and prompt:

@@ -32,7 +32,7 @@ _CUT_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 _BREAKS = (http.client.RemoteDisconnected, http.client.IncompleteRead)
 _WORDS = {
     "got more than": "the server sent too many or too long headers",
-    "too many informational": "the server sent no end of informational answers",
+    "too many informational": "the server sent too many answers with a status below 200",
     "multiple unmatching values": "the server sent two different lengths of one answer",
 }
 _UNUSABLE = (
@@ -61,15 +61,15 @@ _ASKS, _CLIENT = (
     "fetch the file with a client that has one, and move it into raw-data/",
 )
 
-_REFUSES = "refuses the TLS handshake"
-_OTHERS = "ask its administrator: it may require a client certificate, or other ciphers"
+_DISAGREES = "and this machine can't agree on a TLS connection"
+_OTHERS = "ask its administrator: it may require a client certificate, or use old ciphers or keys"
 _LASTING_TLS = (  # a part of OpenSSL's reason, what it means, what to do
     ("WRONG_VERSION|HTTP_REQUEST|RECORD_LAYER|PACKET_LENGTH|UNKNOWN_PROTOCOL", _NO_TLS, _PORT),
     ("PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL|NO_PROTOCOLS", _OLD, _NEWER),
     ("CERTIFICATE_REQUIRED", _ASKS, _CLIENT),
     (
         "HANDSHAKE_FAILURE|SHARED_CIPHER|INSUFFICIENT_SECURITY|KEY_TOO_SMALL|RENEGOTIATION",
-        _REFUSES,
+        _DISAGREES,
         _OTHERS,
     ),
 )

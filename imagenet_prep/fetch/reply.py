@@ -272,10 +272,10 @@ class RemoteFile(Struct, frozen=True):
         """The error for a server from which parts of this version can't be read."""
         if restart.is_about_ranges:
             return NetworkError(
-                f"{host_of(self.url)} doesn't serve parts of {name_of(self.url)}",
+                f"{host_of(self.url)} did not send the requested part of {name_of(self.url)}",
                 f"expected an answer to a Range request{_in_brackets(restart.reason)}",
-                "name another server with --base-url; if you chose classes, you can also leave out "
-                "--classes",
+                "try later, or name another server with --base-url; if you chose classes, you can "
+                "also leave out --classes",
             )
         if restart.is_break:
             return NetworkError(

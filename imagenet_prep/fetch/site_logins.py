@@ -95,7 +95,7 @@ def _from_json(path: Path) -> Credentials | None:
         login = decode(text, type=_KaggleLogin)
         return Credentials(login.username, login.key)
     raise UsageError(
-        f"{path} holds no credentials",
+        f"{path} holds no valid credentials of Kaggle",
         'expected {"username": ..., "key": ...}',
         f"create a new one at {KAGGLE_TOKEN_URL}",
     )

@@ -100,11 +100,11 @@ def _fits(head: bytes, total: int, file_format: str) -> bool:
 
 
 def _describe(head: bytes, total: int) -> str:
-    """Describe a file by its first bytes: a web page, text, or other data."""
+    """Describe a file by its first bytes: a web page or XML, other text, or other data."""
     if not total:
         return "an empty file"
     if is_web_page(head):
-        return "a web page"
+        return "a web page or XML"
     if is_text(head):
         return "JSON" if head.lstrip()[:1] in (b"{", b"[") else "text"
     return f"{total:,} bytes that start with {head[:8].hex(' ')}"

@@ -141,7 +141,7 @@ def _astray_images(path: AnyPath, split: str, raw_dir: AnyPath) -> Astray | None
     compression = compression_of(head)
     if content.kind == "official":
         return _astray_official(path, raw_dir / facts.ARCHIVES[split].filename, compression)
-    images = f"{split} images of {facts.NAME} in folders"
+    images = f"{split} images of {facts.NAME}"
     if content.kind == "Kaggle":
         images = "Kaggle's tree in a tar"
     packed = f" and is compressed with {compression}" if compression else ""
@@ -173,7 +173,7 @@ def _astray_zip(path: AnyPath, head: bytes, split: str, raw_dir: AnyPath) -> Ast
         return None
     if content.kind == "Kaggle":
         return _renamed(path, raw_dir / ZIP.filename)
-    finding = f"{path} holds {split} images of {facts.NAME} in folders"
+    finding = f"{path} holds {split} images of {facts.NAME}"
     return Astray(finding, _UNPACK_ONCE, unzip_command(path, content, raw_dir))
 
 
@@ -277,7 +277,6 @@ def refuse_unread(layout: Layout, split: str) -> None:
 def refuse_empty(layout: Layout, source: ImageSource, part: Part) -> None:
     """Raise InputError for a copy without any image of the part: its shards would be empty."""
     what = f"{source.path} holds no {source.split} image of {part.name}"
-    move = "move it away, and run the same command again"
     names: list[str] = []
     if source.path.is_dir():
         misplaced = find_misplaced(layout, source.split, FOLDERS[source.split], source.path)
@@ -294,14 +293,18 @@ def refuse_empty(layout: Layout, source: ImageSource, part: Part) -> None:
             "get a copy with these classes, or choose other classes",
         )
     if not source.is_unpacked:
-        raise InputError(what, "expected images with the names of image-net.org", move)
+        other = "get an intact copy of it, or move it away to use another copy"
+        raise InputError(what, "expected images with the names of image-net.org", other)
     raise InputError(
         what,
         (
             "expected images in folders such as n01440764, or an archive of image-net.org; "
             f"found {listed(names) or 'nothing'}"
         ),
-        Hint(f"{move}; for images of your own: ", command("init", source.path)),
+        Hint(
+            "move it away, and run the same command again; for images of your own: ",
+            command("init", source.path),
+        ),
     )
 
 
@@ -315,7 +318,7 @@ def nothing_found(layout: Layout) -> InputError:
         "or a copy of Kaggle or Hugging Face"
     )
     return InputError(
-        f"no images of ImageNet in {layout.raw_dir}",
+        f"found no images of ImageNet in {layout.raw_dir}",
         f"{expected}; found {listed(names) or 'nothing'} in {folder}",
         _hint_without_images(layout),
     )
@@ -345,8 +348,9 @@ def download_hint(layout: Layout) -> str:
     with_raw = "or name the folder with --raw"
     if layout.raw is not None:
         is_apart = not layout.reads_own_raw and layout.raw != layout.data_dir
-        then = "then leave out --raw, " if is_apart else ""
-        with_raw = f"{then}or name another folder with --raw"
+        with_raw = "or name another folder with --raw"
+        if is_apart:
+            with_raw = f"then name {layout.own_raw_dir} with --raw, or another folder"
     return Hint(command("download", layout.data_dir), f"    ({with_raw})")
 
 

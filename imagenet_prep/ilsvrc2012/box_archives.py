@@ -56,9 +56,8 @@ class BoxFiles(Struct, frozen=True):
 
     def _twins(self, folder: str, name: str) -> InputError:
         """The error for two annotations of one image."""
-        return InputError(
-            f"{self.path} holds {folder}/{name}.xml twice", "expected every file once", REMEDY
-        )
+        shown = f"{folder}/{name}.xml".lstrip("/")
+        return InputError(f"{self.path} holds {shown} twice", "expected every file once", REMEDY)
 
     @abstractmethod
     def _files(self, progress: Progress) -> Iterator[File]:

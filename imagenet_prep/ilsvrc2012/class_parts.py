@@ -192,11 +192,11 @@ def _name_of(path: Path, wnids: set[str]) -> str:
     name = PurePosixPath(shown_name(path)).stem
     if name in lists:
         difference = min(wnids ^ lists[name])
-        verb = "lacks" if difference in lists[name] else "has"
-        counts = f"expected its {len(lists[name]):,} classes, got {len(wnids):,}"
+        verb = "is missing" if difference in lists[name] else "is none of them"
+        expected = f"expected the {len(lists[name]):,} classes of {name}"
         raise UsageError(
             f"{path} has other classes than {name}",
-            f"{counts}; it {verb} {difference}",
+            f"{expected}, got {len(wnids):,}; {difference} {verb}",
             "rename the file, since a set is named after it",
         )
     return name
@@ -229,7 +229,7 @@ def _read(name: str, path: Path, content: bytes) -> set[str]:
         raise UsageError(
             f"{path}, {faults[0]}",
             _further(faults[1:]) or "expected a wnid such as n01440764 at the start of each line",
-            f"correct {name}: one wnid per line, comments after #",
+            f"correct {name}: one wnid per line in UTF-8, comments after #",
         )
     if not line_numbers:
         raise UsageError(f"{path} names no class", "expected a wnid such as n01440764 in each line")

@@ -242,7 +242,7 @@ class CopyComparison:
         if devkit_paths(self.layout):  # it can't be read, which is a problem of its own
             return GET_MISSING
         download = command("download", self.layout.data_dir, (("only", "devkit"),))
-        return Hint("the devkit tells which classes are short; get it: ", download)
+        return Hint("the devkit has the number of images of each class; get it: ", download)
 
     def _compare_class(self, wnid: str, got: int, devkit_count: int | None) -> None:
         """Compare the train images of a class with the devkit's number,

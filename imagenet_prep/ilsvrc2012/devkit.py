@@ -119,7 +119,7 @@ def _counts(content: bytes) -> dict[str, int]:
             raise _Fault(f"{wnid} occurs twice")
         counts[wnid] = synset["num_train_images"].number()
     if len(counts) < facts.CLASSES:
-        raise _Fault(f"it has {len(counts):,} classes")
+        raise _Fault(f"it has {len(counts):,} of the {facts.CLASSES:,} classes")
     return counts
 
 
@@ -189,7 +189,7 @@ def _synsets(content: bytes) -> Iterator[Mapping[str, _Matrix]]:
         matrix = _matrix(_decompress(element))
         if matrix.name == b"synsets":
             return _structs(matrix)
-    raise _Fault("it has no variable synsets")
+    raise _Fault("no variable synsets was found in it")
 
 
 def _structs(matrix: _Matrix) -> Iterator[Mapping[str, _Matrix]]:
@@ -236,7 +236,7 @@ def _matrix(element: _Element) -> _Matrix:
 def _next(elements: Iterator[_Element]) -> _Element:
     for element in elements:
         return element
-    raise _Fault("it ends too early")
+    raise _Fault("a part of it ends too early")
 
 
 def _elements(data: memoryview, order: str) -> Iterator[_Element]:
@@ -247,7 +247,7 @@ def _elements(data: memoryview, order: str) -> Iterator[_Element]:
     while position < len(data):
         tag = data[position : position + _TAG]
         if len(tag) < _TAG:
-            raise _Fault("it ends within the header of a part")
+            raise _Fault("its data ends within the header of a part")
         data_type, length = struct.unpack(f"{order}II", tag)
         start = position + _TAG
         # a small element: its length in the upper half of the type, its data in place of the length

@@ -148,7 +148,7 @@ class _HubListing(Struct, frozen=True):
     def _refuse_stranger(self, path: Path, number: int, hub_name: str) -> None:
         """Refuse a row that is no image of this split."""
         error = InputError(
-            f"{_row_place(path, number, hub_name)} is not a {self.split} image",
+            f"{_row_place(path, number, hub_name)} is not the name of a {self.split} image",
             f"expected a name such as {_EXAMPLES[self.split]}",
             REMEDY,
         )

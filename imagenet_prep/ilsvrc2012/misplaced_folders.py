@@ -77,22 +77,24 @@ class MisplacedImages(Struct, frozen=True):
         expected: how the images are read.
         mend: the command that makes them readable.
         folder: where they are, for a recipe of their own.
+        raw: the raw folder to name, in place of that command.
     """
 
     finding: str
     expected: str
     mend: str
     folder: AnyPath
+    raw: AnyPath | None = None
 
     @property
     def error(self) -> InputError:
         """The error that says so."""
+        steps = Hint(self.mend, f"    {AGAIN}")
+        if self.raw is not None:
+            steps = Hint(f"name {self.raw} with --raw")
         init = command("init", self.folder)
-        return InputError(
-            self.finding,
-            self.expected,
-            Hint(self.mend, f"    {AGAIN}; for other images than ILSVRC2012's: ", init),
-        )
+        hint = Hint(steps, "; for other images than ILSVRC2012's: ", init)
+        return InputError(self.finding, self.expected, hint)
 
 
 def find_misplaced(
@@ -160,7 +162,7 @@ def _wrong_ending(image: Path, root: Path) -> MisplacedImages | None:
     pattern = quoted(f"*{image.suffix}")
     loop = _in_each(f"-type f -name {pattern}", root, 'mv -n -- "$each" "${each%.*}.JPEG"')
     shown = image.relative_to(root)
-    finding = f"{root} has images that are named {image.suffix}: {shown}"
+    finding = f"{root} has images whose names end in {image.suffix}: {shown}"
     expected = f"expected {image.stem}.JPEG: the records hold the published names"
     return MisplacedImages(finding, expected, loop, root)
 
@@ -197,8 +199,8 @@ def _wrong_place(
     base = _outermost_base(root, places)
     if base is not None and not keeps and _has_both(folder, base):
         mend = command("convert", layout.data_dir, _elsewhere(layout, base))
-    else:
-        mend = _move_command(root, folder, folder / SPLIT_FOLDER[split])
+        return MisplacedImages(finding, expected, mend, root, raw=base)
+    mend = _move_command(root, folder, folder / SPLIT_FOLDER[split])
     return MisplacedImages(finding, expected, mend, root)
 
 

@@ -35,7 +35,7 @@ from imagenet_prep.sources.skipped import (
 )
 from imagenet_prep.sources.tar_members import stream_faults
 from imagenet_prep.sources.tars import in_order
-from imagenet_prep.storage.files import names_in, scan
+from imagenet_prep.storage.files import kind_in_words, names_in, scan
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.store import FolderEntry
@@ -168,7 +168,7 @@ def _refuse(folder: AnyPath, count: int, name: str) -> None:
     more = f", and {count - 1:,} more like it" if count > 1 else ""
     error = InputError(
         f"{folder / name} is not a plain file{more}",
-        "expected an image, got a pipe, a socket, a device, a folder or a broken link",
+        f"expected an image, it is {kind_in_words(folder / name)}",
         "remove it, or put the image in its place",
     )
     refuse(error, ProblemKind.UNREADABLE, name)

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import CommandLine, OptionValues, command, command_line, mention
+from imagenet_prep.escaping import CommandLine, OptionValues, command, mention
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.box_search import BOX_ARCHIVES, find_annotations, find_boxes_csv
 from imagenet_prep.ilsvrc2012.boxes import BoxesFault, BoxTable, parse_boxes
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.storage.durable import move_away
 from imagenet_prep.storage.files import load_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
@@ -55,9 +56,9 @@ def _parse(path: AnyPath, content: bytes, split: str, layout: Layout) -> BoxTabl
     try:
         return parse_boxes(content)
     except BoxesFault as fault:
-        make_again = _set_aside_command(path).then(_annotate_command(layout, split))
+        make_again = move_away(path).then(_annotate_command(layout, split))
         raise InputError(
-            f"{path} can't be read at line {fault.line:,}",
+            f"line {fault.line:,} of {path} can't be used",
             fault.reason,
             Hint("set it aside, and make it again: ", make_again),
         ) from fault
@@ -100,11 +101,12 @@ def _note_without_boxes(layout: Layout, split: str) -> str:
 
 
 def _command_for_validation_boxes(layout: Layout) -> str:
-    """The command that makes the file of validation boxes;
-    without annotations the one that downloads them.
+    """The command that makes the file of validation boxes, after the one that downloads missing
+    annotations.
 
     annotate requires those of train too.
     """
+    annotate = _annotate_command(layout, facts.VALIDATION)
     missing_archives: list[str] = []
     for split in facts.SPLITS:
         if find_annotations(layout, split) is None:
@@ -112,8 +114,8 @@ def _command_for_validation_boxes(layout: Layout) -> str:
     if missing_archives:
         only = ",".join(missing_archives)
         download = command("download", layout.data_dir, (("only", only),))
-        return Hint(download, "    (then run the same command again)")
-    return Hint("make it: ", _annotate_command(layout, facts.VALIDATION))
+        annotate = download.then(annotate)
+    return Hint("make it: ", annotate)
 
 
 # other boxes --------------------------------------------------------------------------------------
@@ -130,8 +132,8 @@ def _refuse_other_boxes(
         return
     totals = _dictionary_in(written, "totals") or {}
     annotate = _annotate_command(layout, split)
-    move_file = _set_aside_command(path)
-    move_record = _set_aside_command(record_path)
+    move_file = move_away(path)
+    move_record = move_away(record_path)
     raise InputError(
         f"{path} is not the file that annotate wrote",
         f"expected {totals.get('boxes', 'other')} boxes and SHA-256 {recorded}, "
@@ -144,7 +146,3 @@ def _dictionary_in(parent: object, key: str) -> dict[str, Any] | None:
     """The dictionary under a key, if there is one."""
     child = parent.get(key) if isinstance(parent, dict) else None
     return child if isinstance(child, dict) else None
-
-
-def _set_aside_command(path: AnyPath) -> CommandLine:
-    return command_line(["mv", "--", str(path), f"{path}.old"])

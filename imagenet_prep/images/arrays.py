@@ -34,7 +34,7 @@ _KINDS = "biuf"  # bool, integers, floats: the kinds that records can hold
 SAVE_AS_NUMBERS = "save its values with a type such as uint8, int64 or float32"
 """The advice for an array of values that records can't hold."""
 
-_SAVE_NPY = "save it again with numpy.save"
+_SAVE_NPY = "save it again with numpy.save and a type such as uint8, int64 or float32"
 _SAVE_NPZ = "save it again with numpy.savez"
 _INTACT_OR_SAVED = "get an intact copy of it, or save it again with NumPy"
 
@@ -107,7 +107,7 @@ def _find_member(archive: zipfile.ZipFile, key: str | None) -> zipfile.ZipInfo:
     """The array of this name; the only one without a name."""
     members = _members(archive)
     if not members:
-        raise ArrayError("the .npz holds no array", "save it again with an array")
+        raise ArrayError("it is a ZIP file without an .npy", "save it again with an array")
     names = listed(members, 5)
     if key is None:
         if len(members) != 1:
@@ -129,11 +129,13 @@ def _check_member(member: zipfile.ZipInfo, length: int) -> None:
     can't hold.
     """
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise ArrayError("its array is compressed in a way that NumPy never does", _SAVE_NPZ)
+        problem = f"its array has compression {member.compress_type} of ZIP: expected 0 or 8"
+        raise ArrayError(problem, _SAVE_NPZ)
     if member.file_size > MAX_BYTES:
         size = f"{member.file_size:,} bytes"
         raise ArrayError(
-            f"its header claims {size}, over the limit of {MAX_BYTES:,}", "save a smaller array"
+            f"its header claims {size}, over the limit of {MAX_BYTES:,}",
+            "save a smaller array, or get an intact copy of it",
         )
     if member.file_size > DEFLATES_TO * length:
         raise ArrayError(
@@ -193,7 +195,8 @@ def _parse_npy(data: Buffer) -> Array:
         )
     if size != expected or min(shape, default=0) < 0:
         raise ArrayError(
-            f"the .npy is cut or damaged: {expected:,} bytes of data expected, {size:,} found"
+            f"the .npy is cut or damaged: its header claims {dtype} of shape {shape}, "
+            f"{expected:,} bytes, and {number_of(size, 'byte')} follow"
         )
     flat = np.frombuffer(data, dtype, count=prod(shape), offset=head.tell())
     return flat.reshape(shape[::-1]).transpose() if is_fortran else flat.reshape(shape)
@@ -230,9 +233,9 @@ def png_of(data: Buffer) -> bytes:
     array = parse_array(data)
     if not is_picture(array.shape, array.dtype):
         raise ArrayError(
-            f"an array of shape {array.shape} and type {array.dtype} is no picture: "
-            "expected uint8 with height and width, then 1 to 4 channels, or 1 or 3 channels before",
-            "save it as such an array",
+            f"an array of shape {array.shape} and type {array.dtype} is no picture: expected "
+            "uint8 of shape (height, width), (height, width, 1 to 4) or (1 or 3, height, width)",
+            "save it with such a shape and type",
         )
     if array.ndim == 3 and array.shape[2] > 4:
         array = array.transpose(1, 2, 0)
@@ -258,7 +261,7 @@ def float_bytes(array: Array) -> bytes:
         floats = array.astype("<f4")
     if array.dtype == np.float64 and (np.isinf(floats) & np.isfinite(array)).any():
         raise ArrayError(
-            "it holds a value beyond 3.4e38, and a record's floats have 32 bits",
+            "it holds a value beyond 3.4e38 or -3.4e38, and a record's floats have 32 bits",
             "save smaller values, or write `raw` for `values` in the recipe's record",
         )
     return floats.tobytes()

@@ -75,7 +75,7 @@ def check_coded(data: Buffer) -> None:
             frame = _read_frame(content)
         elif segment.marker == jpeg.EOI or jpeg.is_frame(segment.marker):
             return
-    raise ImageError("the JPEG does not decode: premature end of its data")
+    raise ImageError("the JPEG does not decode: no end-of-image marker follows its scans")
 
 
 def _read_frame(content: bytes) -> _Frame:
@@ -172,8 +172,7 @@ def _read_codes(coded: bytes, blocks: list[tuple[Table, Table]]) -> None:
             code = table[window >> 8 - (at & 7) & 0xFFFF]
             at += (code >> 8) + (code & 15)
             if not code or at > bits:
-                reason = "premature end of data segment" if at + 16 > bits else "bad Huffman code"
-                raise ImageError(f"the JPEG does not decode: Corrupt JPEG data: {reason}")
+                raise ImageError("the JPEG does not decode: a Huffman code is bad or cut off")
             run = code >> 4 & 15
             if table is dc:
                 table, index = ac, 1

@@ -177,7 +177,7 @@ def _check_lenient(data: Buffer, copy: bytes) -> None:
     reads the copy's pixels from the file itself.
     """
     if _lenient(data) != _lenient(copy):
-        raise ImageError("its headers are unusual: decoders get different pixels from it")
+        raise ImageError("its headers are unusual: decoders may get different pixels from it")
 
 
 def _lenient(data: Buffer) -> tuple[str, bytes]:

@@ -101,7 +101,7 @@ def check_claim(width: int, height: int, length: int, bits: int = 8, noun: str =
 def check_size(kind: str, width: int, height: int) -> None:
     """Raise ImageError for an impossible size, or one over the limit."""
     if width == 0 or height == 0:
-        raise ImageError(f"the {kind}'s size is {width} x {height}")
+        raise ImageError(f"the {kind}'s size is {width} x {height}: expected at least 1 x 1")
     if width * height > MAX_PIXELS:
         raise ImageError(
             f"the {kind} claims {width} x {height} pixels, over the limit of {MAX_PIXELS:,}",

@@ -148,7 +148,7 @@ def _swapped(args: Any) -> Any:
         if mode.endswith(byte_order):
             swapped = mode.removesuffix(byte_order) + other_order
             return swapped if isinstance(args, str) else (swapped, *args[1:])
-    raise ImageError(f"Pillow has no way to read all 16 bits of its samples ({mode})", _SAVE_AS_PNG)
+    raise ImageError(f"Pillow can't read all 16 bits of its samples ({mode})", _SAVE_AS_PNG)
 
 
 def _samples(image: Image.Image) -> Array:

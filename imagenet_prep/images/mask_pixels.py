@@ -74,7 +74,7 @@ def check_polygon(polygon: Sequence[float], size: Size) -> None:
     """
     if len(polygon) < _FEWEST or len(polygon) % 2:
         count = number_of(len(polygon), "number")
-        raise ImageError(f"a polygon of {count}: expected x and y of three points or more")
+        raise ImageError(f"a polygon has {count}: expected x and y of each of 3 or more points")
     for place, coordinate in enumerate(polygon):
         side = size[place % 2]
         if not (math.isfinite(coordinate) and -side <= coordinate <= 2 * side):
@@ -116,10 +116,11 @@ def read_runs(text: str) -> list[int]:
         bits = ord(character) - 48
         if not 0 <= bits < 64:
             raise ImageError(
-                f"its runs have the character {character!r}: COCO writes runs with 0 to o alone"
+                f"its runs have the character {character!r}: expected only the characters from "
+                "0 to o in ASCII, as COCO writes runs"
             )
         if shift > 60:
-            raise ImageError("its runs (`counts`) have a length that is too large")
+            raise ImageError("its runs (`counts`) hold a number that is too large")
         number |= (bits & 0x1F) << shift
         shift += 5
         if bits & 0x20:
@@ -140,10 +141,10 @@ def check_runs(runs: Sequence[int], size: Size) -> None:
     if shortest < 0:
         raise ImageError(f"a run has {shortest:,} pixels: expected 0 or more")
     if width * height >= 1 << 63:
-        raise ImageError(f"runs of an image of {width:,} x {height:,} pixels, which is too large")
+        raise ImageError(f"an image of {width:,} x {height:,} pixels is too large for runs")
     if sum(runs) != width * height:
         pixels = number_of(sum(runs), "pixel")
-        raise ImageError(f"runs of {pixels}: expected {width} x {height}")
+        raise ImageError(f"its runs have {pixels}: expected {width} x {height}")
 
 
 def box_of_runs(runs: Sequence[int], size: Size) -> tuple[float, float, float, float] | None:

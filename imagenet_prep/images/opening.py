@@ -105,7 +105,7 @@ def _header_fault(kind: str) -> ImageError:
     if kind in _OPTIONAL and not features.check(_OPTIONAL[kind]):
         return ImageError(
             f"the installed Pillow was built without {kind}",
-            "install Pillow from PyPI, or convert it to JPEG or PNG",
+            "install the latest Pillow from PyPI, or convert the image to JPEG or PNG",
         )
     may_be = "it may be damaged or cut off"
     if kind not in _PLAIN:

@@ -107,7 +107,7 @@ def refuse_outside(part: ImagePart, height: int, width: int) -> None:
     if not (has_rows and has_columns):
         raise ValueError(
             f"the part with top {part.top}, left {part.left}, height {part.height} and width "
-            f"{part.width} is not within an image of height {height} and width {width}"
+            f"{part.width} is empty or not within an image of height {height} and width {width}"
         )
 
 

@@ -77,14 +77,10 @@ def _no_column(inspection: Inspection, option: str, column: str, structure: str 
     folder, columns = inspection.folder, _columns_of(inspection)
     expected = f"expected one of {listed(columns, 20)}" if columns else "expected a table of images"
     hint = Hint(f"without --{option}: ", inspection.command(**{option: None}))
-    unknown = _unknown_column(inspection, column)
+    unknown = _unknown_column(inspection, option, column)
     if unknown:
         problem = f"{folder}: init can read no table of its {inspection.noun}s with {unknown}"
         return UsageError(f"{problem}, which --{option} names", expected, hint)
-    if inspection.options.structure is not None and structure not in _OF_TABLES:
-        problem = f"--as {structure} does not read the column {column}, which --{option} names"
-        hint = Hint("without --as: ", inspection.command(**{"as": None}))
-        return UsageError(problem, "expected a structure that reads a table", hint)
     problem = f"{folder}: the column {column}, which --{option} names"
     if option == "image" and not _names_most(inspection, column):
         images = f"{inspection.noun}s"
@@ -92,16 +88,22 @@ def _no_column(inspection: Inspection, option: str, column: str, structure: str 
         return UsageError(problem, f"expected a column of the paths of {images}", hint)
     if option == "label" and not _may_be_classes(inspection, column):
         problem += ", can't be the classes"
-        return UsageError(problem, "expected texts or whole numbers", hint)
+        return UsageError(problem, "expected texts alone, or whole numbers alone", hint)
+    if inspection.options.structure is not None and structure not in _OF_TABLES:
+        problem = f"--as {structure} does not read the column {column}, which --{option} names"
+        hint = Hint("without --as: ", inspection.command(**{"as": None}))
+        return UsageError(problem, "expected a structure that reads a table", hint)
     problem += f", is not read: init takes the structure {structure}"
     return UsageError(problem, "expected a structure that reads a table", hint)
 
 
-def _unknown_column(inspection: Inspection, column: str) -> str:
+def _unknown_column(inspection: Inspection, option: str, column: str) -> str:
     """The part of an option that no table has, for a message; "" if a table has all."""
     columns = _columns_of(inspection)
     if column in columns:
         return ""
+    if option == "image":  # it names one column, without its table
+        return f"the column {column}"
     table_name, _, names_text = column.rpartition(":")
     names = names_text.split(",")
     unknown_names = [name for name in names if name not in columns]

@@ -84,7 +84,8 @@ class Inspection(Struct, frozen=True):
     @property
     def noun(self) -> str:
         """The word for one of its items."""
-        return "array" if self.content == "array" else "image"
+        members_are_arrays = bool(self.members) and has_ending_of("array", self.members[0])
+        return "array" if self.content == "array" or members_are_arrays else "image"
 
     def sizes(self) -> Iterable[tuple[str, int]]:
         """Each file with its size in bytes."""
@@ -329,7 +330,7 @@ def _names_by_kind(kinds: Mapping[str, str]) -> dict[str, list[str]]:
 def _faults_of_images(folder: Path, names: Sequence[str], images: _Images) -> list[InputError]:
     """The faults of shards that are missing, and of images that can't be read."""
     tars = [name for name in names if has_ending(name, ".tar")]
-    faults = missing_shards([*tars, *images.holders])
+    faults = missing_shards([*tars, *images.holders], folder)
     faults += wrong_formats(folder, names, images.content)
     if images.unfit:
         unreadable_images = [f"{name} ({kind})" for name, kind in images.unfit.items()]

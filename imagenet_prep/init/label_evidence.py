@@ -64,7 +64,7 @@ def _remarks_on_endings(table: LabelsFile, items: Sequence[str]) -> list[str]:
         return []
     is_cut = base_name(name).lower().startswith(f"{base_name(path).lower()}.")
     endings = "no ending" if is_cut else "another ending"
-    return [f"its names have {endings}: {path} is {name}"]
+    return [f"it has names with {endings}: {path} is {name}"]
 
 
 def _remark_on_columns(inspection: Inspection, table: LabelsFile) -> str:

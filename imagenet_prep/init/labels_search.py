@@ -27,7 +27,7 @@ from imagenet_prep.recipes.joined_tables import spread
 from imagenet_prep.recipes.labels_file import LINES, LabelTable
 from imagenet_prep.recipes.path_matching import match
 from imagenet_prep.recipes.table_rows import LabelsFault, form_of
-from imagenet_prep.text import number_of
+from imagenet_prep.text import either, number_of
 
 _PROBED = 50  # names that are sought in a text
 _BREAKS = re.compile(r"[\s,;:|\"'=<>{}\[\]()]+")
@@ -112,7 +112,7 @@ def _wrong_line(sought: Sought, name: str, fault: LabelsFault, several: str) -> 
     and the command, if the lines give images several labels.
     """
     path = place_of_table(sought.folder, name)
-    problem = f"{path}, line {fault.line}: {fault.reason}"
+    problem = f"{fault.place(path)}: {fault.reason}"
     expected = "expected each file once, with its label"
     hint = f"correct that line and run init again; or move {path} away"
     table = None
@@ -275,28 +275,32 @@ def _unmatched(sought: Sought, path: Path, table: LabelTable, rows: Sequence[int
     and whose paths are others.
     """
     items = sought.items
-    number = _first_unmatched(sought, table, rows)
-    text = table.paths[number]
-    place = table.place(path, table.lines[number])
-    if prefix := _foreign_prefix(table.paths, items):
+    expected = f"expected a path from within {sought.folder}"
+    prefix = _foreign_prefix(table.paths, items)
+    if prefix:
         number = next(number for number, path in enumerate(table.paths) if path.startswith(prefix))
-        text = table.paths[number]
-        place = table.place(path, table.lines[number])
-        problem = f"{place}: {text} is a path of another folder"
-        error = InputError(problem, f"expected paths that start in {sought.folder}")
+        problem = _path_of_none(sought, path, table, number)
+        expected += f", such as {table.paths[number].removeprefix(prefix)}"
         choice = _stripping_choice(sought, table, prefix)
-        return error.with_choices([choice])
-    expected = f"expected a path that starts in {sought.folder}"
-    file_name = last_name(text)
+        return InputError(problem, expected).with_choices([choice])
+    number = _first_unmatched(sought, table, rows)
+    file_name = last_name(table.paths[number])
     alike = [name for name in items if last_name(name) == file_name]
-    if len(alike) > 1:
-        problem = f"{place}: {text} may be {' or '.join(alike[:3])}"
-        return InputError(problem, expected, f"write {alike[0]}, for example, in each line")
     hint = "correct or remove that line"
     if alike:
         hint = f"write {alike[0]}, for example"
-    problem = f"{place}: {text} is the path of no {noun_of_items(items)} in {sought.folder}"
+    problem = _path_of_none(sought, path, table, number)
+    if len(alike) > 1:
+        place = table.place(path, table.lines[number])
+        problem = f"{place}: {table.paths[number]} may be {either(alike[:3])}"
     return InputError(problem, expected, hint)
+
+
+def _path_of_none(sought: Sought, path: Path, table: LabelTable, number: int) -> str:
+    """The problem of a line whose path is that of no image."""
+    place = table.place(path, table.lines[number])
+    noun = noun_of_items(sought.items)
+    return f"{place}: {table.paths[number]} is the path of no {noun} in {sought.folder}"
 
 
 def _first_unmatched(sought: Sought, table: LabelTable, rows: Sequence[int]) -> int:

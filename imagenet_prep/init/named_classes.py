@@ -76,8 +76,8 @@ def _name_by_file(classes: Classes, number: int | None, path: Path, target: Path
         problem = f"{path} is a folder" if path.is_dir() else absence_of(path)
         raise UsageError(problem, "expected the file of the names of classes")
     if not classes.names:
-        problem = f"--names {path}: the images have no classes of their own"
-        raise UsageError(problem, "expected images with classes", "leave out --names")
+        problem = f"--names {path}: the data has no classes"
+        raise UsageError(problem, "expected data with classes", "leave out --names")
     full_path = path.resolve()
     names_of_classes = read_names(full_path, full_path.read_bytes())
     names = names_of_classes.names_of(classes.names, number)

@@ -69,22 +69,37 @@ def check_splits(inspection: Inspection) -> None:
     splits = inspection.options.splits
     if not splits:
         return
-    folders, values = _folders_of_items(inspection), _split_values(inspection)
-    nouns: dict[str, str] = {}
+    values = _split_values(inspection)
+    nouns_by_split: dict[str, list[str]] = {}
     for split, place in splits.items():
-        if place in values:
-            nouns[split] = "a value"
-        elif _folder_in(place) in folders:
-            nouns[split] = "a folder"
-        elif (Path(inspection.folder) / place).is_file():
-            nouns[split] = "a list file"
-        else:
+        nouns_by_split[split] = _nouns_of(inspection, place, values)
+        if not nouns_by_split[split]:
             raise _no_such_place(inspection, split, place, values)
-    if len(set(nouns.values())) > 1:
-        problem = ", ".join(f"{split} is {noun}" for split, noun in nouns.items())
-        raise UsageError(f"--split: {problem}", "expected folders, list files or values alone")
-    if "a value" in nouns.values():
+    common_nouns = [
+        noun for noun in _NOUNS if all(noun in nouns for nouns in nouns_by_split.values())
+    ]
+    if not common_nouns:
+        texts = [f"{split} is {either(nouns)}" for split, nouns in nouns_by_split.items()]
+        problem = f"--split: {', '.join(texts)}"
+        raise UsageError(problem, "expected folders, list files or values alone")
+    if common_nouns[0] == _VALUE:
         _refuse_other_values(inspection)
+
+
+_VALUE, _FOLDER, _LIST = _NOUNS = ("a value", "a folder", "a list file")
+"""The sorts of places that a split has, in the order of choice."""
+
+
+def _nouns_of(inspection: Inspection, place: str, values: Collection[str]) -> list[str]:
+    """The sorts of a place: a value of a column can be a folder, too."""
+    nouns: list[str] = []
+    if place in values:
+        nouns.append(_VALUE)
+    if _folder_in(place) in _folders_of_items(inspection):
+        nouns.append(_FOLDER)
+    if (Path(inspection.folder) / place).is_file():
+        nouns.append(_LIST)
+    return nouns
 
 
 def _no_such_place(
@@ -92,14 +107,20 @@ def _no_such_place(
 ) -> UsageError:
     """The error for a split that is nowhere."""
     tops = sorted({item.partition("/")[0] for item in inspection.items if "/" in item})
-    places = [*tops, *sorted(values)]
+    places = list(dict.fromkeys([*tops, *sorted(values)]))
     expected = "a list of files"
     if places:
         expected += f", or {'one of ' if len(places) > 1 else ''}{listed(places, 8)}"
-    problem = f"{inspection.folder} has no folder, no list and no value {place} for --split {split}"
+    problem = (
+        f"--split {split}: {inspection.folder} has no folder and no list {place}, "
+        "and no such value in a column that init can read as splits"
+    )
     path = inspection.folder / place
     if path.is_dir():
-        problem = f"--split {split}: the folder {path} holds no {inspection.noun} files"
+        problem = (
+            f"--split {split}: init finds no {inspection.noun}s in a folder {place} "
+            f"below {inspection.folder}"
+        )
     elif os.path.lexists(path):
         problem = f"--split {split}: {path} is neither a folder nor a file that can be read"
     return UsageError(problem, f"expected {expected}")
@@ -150,8 +171,8 @@ def refuse_unused_splits(
     if not unused:
         return
     verb = "does" if len(unused) == 1 else "do"
-    problem = f"{' and '.join(unused)} {verb} not divide the images of {folder}"
-    expected = "expected a folder, a list of files, or a value of a column"
+    problem = f"{' and '.join(unused)} {verb} not divide {folder} as init reads it"
+    expected = "some structures take folders, some lists of files, some values of a column"
     hint = Hint("without --split: ", options.command(folder, splits={}))
     if inspection is not None:
         try:

@@ -141,7 +141,7 @@ def _no_such_structure(
         hint = Hint("without --as: ", inspection.command(**{"as": None}))
     if structure == "with-labels" and inspection.items and not inspection.refusals:
         problem = (
-            f"{folder} holds no file that names at least half of its images, "
+            f"{folder} holds no file that names at least half of its {inspection.noun}s, "
             "nor does the folder above"
         )
         hint = _hint_on_labels(inspection)

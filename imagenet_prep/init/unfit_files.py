@@ -31,7 +31,7 @@ def wrong_formats(
         return []
     problem = f"{place} holds images that can't be read: {counted(odd_names)}: {listed(odd_names)}"
     rest = "and pack them again" if in_tar else "or move them away"
-    hint = f"convert them to PNG or JPEG, {rest}"
+    hint = f"convert such files to PNG or JPEG, {rest}"
     return [InputError(problem, f"expected {', '.join(FORMATS)}", hint)]
 
 
@@ -40,9 +40,9 @@ def unreadable(folder: Path, images: Sequence[str], content: Content | None) -> 
     files = number_of(len(images), "file")
     problem = f"{folder} holds {files} that can't be read with the others: {listed(images)}"
     if content == "array":
-        return InputError(problem, "expected arrays alone", "move them away")
+        return InputError(problem, "expected arrays alone", "move other files away")
     expected = f"expected {', '.join(FORMATS_OF_CONTENT[content or 'image'])}"
-    return InputError(problem, expected, "convert them, or move them away")
+    return InputError(problem, expected, "convert such files, or move them away")
 
 
 def strange_among(names: Iterable[str], content: Content | None) -> list[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.reading.absent_sets import no_split_named
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.reading.values import any_number
 from imagenet_prep.state.manifest import ILSVRC2012
@@ -170,11 +171,7 @@ def _require_split(planned: PlannedSet, split: str, layout: Layout) -> PlannedSp
     grown_splits = {grown_from(name)[0] for name in splits if grown_from(name)[0] != name}
     readable = sorted(splits.keys() - grown_splits)
     if not split or not isinstance(split, str):
-        raise UsageError(
-            "open needs the name of a split",
-            f"the raw data has {', '.join(readable)}",
-            f"name one of them: split={readable[0]!r}",
-        )
+        raise no_split_named("the raw data", readable)
     if split not in splits:
         raise InputError(
             f"the raw data has no split {split!r}",
@@ -238,7 +235,7 @@ def _joined(records: ShardSet, path: _Path, data_dir: _Path) -> list[Any]:
         raise InputError(
             f"{path} names {number_of(len(unknown), 'image')} that {shards} do not have",
             f"the first one: {unknown[0]!r}",
-            "give a file for this split",
+            "give a file with the names in this split alone",
         )
     return [value_by_name[name] for name in names]
 

@@ -28,21 +28,17 @@ def no_folder(folder: AnyPath) -> InputError:
     """The error for a path that is another kind of file, or is not there."""
     hint = "name the folder that holds the shards"
     if parse_shard_name(folder.name):
-        hint = f"name the folder that holds this shard: {folder.parent}"
+        hint = f"name the folder of the shards: {folder.parent}"
     return InputError(absence_of(folder), "expected a folder of shards", hint)
 
 
-def no_split_named(place: AnyPath, splits: Collection[str]) -> UsageError:
+def no_split_named(place: object, splits: Collection[str]) -> UsageError:
     """The error for a split that is no text, or an empty one; ``splits`` are there."""
     names = sorted(splits)
     hint = "name the folder that holds the shards, and their split"
     if names:
-        hint = f"imagenet_prep.open({str(place)!r}, {names[0]!r})"
-    return UsageError(
-        "open needs the name of a split",
-        f"{place} has {', '.join(names) or 'no shards'}",
-        hint,
-    )
+        hint = f"name one of them: split={names[0]!r}"
+    return UsageError("no split is named", f"{place} has {', '.join(names) or 'no shards'}", hint)
 
 
 def no_such_split(layout: Layout, split: str, splits: Collection[str]) -> InputError:

@@ -95,7 +95,10 @@ def why_no_image(path: AnyPath, fault: str) -> tuple[str, str]:
             detail = (
                 f"this set's recipe names its own features ({listed(manifest.dataset.features)})"
             )
-            return detail, f'read record.features["{image}"], or convert with `record: inception`'
+            hint = f'read record.features["{image}"]'
+            if "encoded" in names:
+                hint += ", or convert with `record: inception`"
+            return detail, hint
     return fault, "record.features has all values of the record"
 
 

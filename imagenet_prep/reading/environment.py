@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 from imagenet_prep.errors import UsageError
 
+_LEAST = {"RANK": 0, "WORLD_SIZE": 1}
+"""The variables, and the least number that each can be."""
+
 
 class EnvironmentRank(NamedTuple):
     """RANK, None where it is not set, and WORLD_SIZE."""
@@ -49,11 +52,15 @@ def check_rank(call: str, rank: int | None, world: int | None) -> tuple[int, int
 
 
 def _check_numbers(texts: Mapping[str, str]) -> None:
-    """Refuse variables that are no whole numbers; empty ones count as not set."""
+    """Refuse variables that are no whole numbers from their least one up; empty ones count as not
+    set.
+    """
     for name, text in texts.items():
-        if text and not (text.isascii() and text.isdecimal()):
+        least = _LEAST[name]
+        is_number = text.isascii() and text.isdecimal()
+        if text and not (is_number and int(text) >= least):
             raise UsageError(
-                f"{name} is {text!r} in the environment", "expected a whole number from 0 up"
+                f"{name} is {text!r} in the environment", f"expected a whole number from {least} up"
             )
 
 
@@ -63,14 +70,12 @@ def rank_in_environment() -> EnvironmentRank | None:
     Raises:
         UsageError: one is no number, or the rank is not below the world.
     """
-    texts = {name: os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE")}
+    texts = {name: os.environ.get(name, "") for name in _LEAST}
     if not texts["WORLD_SIZE"]:
         return None
     _check_numbers(texts)
     rank, world = int(texts["RANK"] or 0), int(texts["WORLD_SIZE"])
     in_environment = EnvironmentRank(rank if texts["RANK"] else None, world)
-    if world == 0:
-        raise UsageError(f"the environment has {in_environment}", "expected a WORLD_SIZE from 1 up")
     if rank >= world:
         raise UsageError(
             f"the environment has {in_environment}", "expected a RANK below WORLD_SIZE"

@@ -63,7 +63,7 @@ class RecordedShard(Struct, frozen=True):
             what = f"{path} does not hold the records in its manifest"
             detail = f"expected {number_of(self.records, 'record')}, got {len(crcs):,}"
             if len(crcs) == self.records:
-                detail = "the length or the checksum of a record differs, by the set's digest"
+                detail = "their lengths and checksums have another digest"
             raise InputError(what, detail, remedy(path))
 
     def is_of(self, lengths: Sequence[int], crcs: Sequence[int]) -> bool:
@@ -173,7 +173,7 @@ class IndexedShard:
             raise shard.damaged(
                 number,
                 offset,
-                f"it is not intact where the index has it, and record {error.number} is damaged",
+                f"no intact record is there, and record {error.number} before it can't be read",
             ) from error
         if framed is None:
             self._follow()

@@ -156,6 +156,8 @@ class AnnotatedImages(Struct):
         split_of_file = self.splits.get(path)
         for row, image in zip(rows, images, strict=True):
             if row < 0:
+                if not image.name:
+                    raise fault(image.place, "no image is named", "expected the name of an image")
                 self.missing.append(f"{image.name} ({image.place})")
                 continue
             has_split = isinstance(image, Drawn) and image.split
@@ -315,7 +317,9 @@ def files_by_stem(
                 )
             if row_of_path.setdefault(path, row) != row:
                 problem = f"{path} fits {names[row_of_path[path]]} and {names[row]}"
-                raise _ambiguous(problem, "give each of these images a file of its own")
+                raise _ambiguous(
+                    problem, "rename one of these images, and give each a file with its name"
+                )
             path_of_row[row] = path
     unused_paths = set(paths.values()) - row_of_path.keys() - {_AMBIGUOUS}
     return path_of_row, sorted(os.path.relpath(path, root) for path in unused_paths)

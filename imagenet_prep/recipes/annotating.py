@@ -447,6 +447,10 @@ def _labels_of(image: Marked, labels: Mapping[str, int]) -> list[int]:
     """The labels of the boxes of an image; raises InputError if a class has none."""
     for text in image.texts:
         if text not in labels:
+            problem = f"the class {text!r} is not in `names`"
             expected = f"expected one of {listed(labels, 20)}"
-            raise fault(image.place, f"the class {text!r} is not in `names`", expected)
+            if not text:
+                problem = "an object has no class"
+                expected = "expected the class of each object"
+            raise fault(image.place, problem, expected)
     return [labels[text] for text in image.texts]

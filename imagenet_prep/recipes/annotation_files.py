@@ -107,11 +107,15 @@ def read_json(path: Path, content_type: Any, tool: str) -> Any:
     Raises:
         InputError: it is no JSON, or a key is missing or has another type; the error names it.
     """
-    content = json_content(path)
+    return decode_json(path, json_content(path), content_type, tool)
+
+
+def decode_json(path: Path, content: Buffer, content_type: Any, tool: str) -> Any:
+    """The bytes of a JSON file as values of a type; raises as ``read_json``."""
     try:
         return msgspec.json.decode(content, type=content_type)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise json_fault(path, error, f"expected a {tool} file") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise _json_fault(path, error, f"expected a {tool} file") from error
 
 
 def json_content(path: Path) -> Buffer:
@@ -121,13 +125,15 @@ def json_content(path: Path) -> Buffer:
     return view[start : len(view)]
 
 
-def json_fault(path: Path, error: Exception, expected: str) -> InputError:
+def _json_fault(path: Path, error: Exception, expected: str) -> InputError:
     """The error for a JSON file of another shape."""
     problem, _, key = str(error).partition(" - at ")
     key_path = key.strip("`").removeprefix("$").removeprefix(".")
     place = f"{path}: {key_path}" if key else str(path)
     if isinstance(error, RecursionError):
         problem = "the JSON is nested too deep"
+    elif isinstance(error, UnicodeDecodeError):
+        problem = "a text in it is not UTF-8"
     return fault(place, json_problem(problem), expected)
 
 
@@ -186,7 +192,7 @@ def read_columns(
     try:
         return read_rows(bytes(view[0 : len(view)]), "csv", header=header)
     except LabelsFault as error:
-        raise fault(f"{path}, line {error.line}", error.reason) from error
+        raise fault(error.place(path), error.reason) from error
 
 
 def read_table(path: Path, *, header: bool = True) -> Iterator[tuple[str, dict[str, str]]]:

@@ -192,7 +192,9 @@ def _sort_by_role(
         InputError: there is no array of images, or several; or an array has another length.
     """
     images = [array for array in members if array.is_images]
-    count = images[0].stored.shape[0] if images else 0
+    if not images:
+        raise _no_images(members)
+    count = images[0].stored.shape[0]
     class_texts: list[FoundArray] = []
     value_arrays: list[FoundArray] = []
     for array in members:

@@ -95,11 +95,24 @@ def _order(path: Path, names: Mapping[str, Any]) -> list[str]:
 def _names_in_csv(path: Path) -> BoxNames:
     """The classes of a CSV with a name and its number in each line, or an id and its name."""
     pairs = _read_pairs(path)
-    if all(_NUMBER.fullmatch(number) for _, number in pairs):
-        return BoxNames(_order(path, {number: name for name, number in pairs}))
+    rows = pairs if _NUMBER.fullmatch(pairs[0][1]) else pairs[1:]  # without a header
+    if rows and all(_NUMBER.fullmatch(number) for _, number in rows):
+        names_by_number = [(number, name) for name, number in rows]
+        return BoxNames(_order(path, _names_by_id(path, names_by_number)))
     if pairs[0][0].lower() in ("labelname", "id"):
         del pairs[0]
-    return BoxNames(by_id=dict(pairs))
+    return BoxNames(by_id=_names_by_id(path, pairs))
+
+
+def _names_by_id(path: Path, pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """The names by their numbers or ids; raises InputError if one has two."""
+    names: dict[str, str] = {}
+    for class_id, name in pairs:
+        first_name = names.setdefault(class_id, name)
+        if first_name != name:
+            problem = f"{class_id} has the names {first_name} and {name}"
+            raise fault(str(path), problem, "expected one name for each number or id")
+    return names
 
 
 def _read_pairs(path: Path) -> list[tuple[str, str]]:
@@ -107,7 +120,7 @@ def _read_pairs(path: Path) -> list[tuple[str, str]]:
     try:
         rows = list(csv_rows(read_plain(path, LARGEST), "csv"))
     except LabelsFault as error:
-        raise fault(f"{path}, line {error.line}", error.reason) from error
+        raise fault(error.place(path), error.reason) from error
     expected = "expected a name and its number, or an id and a name"
     if not rows:
         raise fault(str(path), "it names no class", expected)

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.classes import Classes
+from imagenet_prep.recipes.json_faults import json_line, json_reason
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.recipe_paths import need_path
 from imagenet_prep.recipes.table_rows import are_all
@@ -200,12 +201,9 @@ class _NamesFault(ValueError):  # noqa: N818 - the data is at fault, no error of
 def _from_json(text: str) -> NamesOfClasses | None:
     try:
         value = json.loads(text)
-    except RecursionError as error:
-        raise _NamesFault("is JSON that is nested too deep", FORMS) from error
-    except json.JSONDecodeError as error:
-        raise _NamesFault(f"is not JSON: {error}", FORMS) from error
-    except ValueError as error:  # Python limits the digits of a number
-        raise _NamesFault("has a number of too many digits", FORMS) from error
+    except (RecursionError, ValueError) as error:
+        place = f"line {json_line(error, text)}"
+        raise _NamesFault(f"can't be read, {place}: {json_reason(error)}", FORMS) from error
     return _from_value(value)
 
 
@@ -286,8 +284,9 @@ def _from_rows(rows: Sequence[Mapping[str, Any]]) -> NamesOfClasses | None:
             continue
         pairs: list[tuple[str, str]] = []
         for row in rows:
-            name = str(row.get(name_column))
-            pairs.append((str(row.get(id_column)), name.strip()))
+            class_id, name = row.get(id_column), row.get(name_column)
+            if class_id is not None and name is not None:
+                pairs.append((str(class_id), str(name).strip()))
         return _keyed(pairs)
     return None
 

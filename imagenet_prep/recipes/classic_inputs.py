@@ -113,7 +113,7 @@ def _list_by_split(
         if path not in existing:
             place = file.place(("manifest_file",))
             expected = "expected a manifest of each split"
-            hint = "bring it back"
+            hint = "add it"
             if file.recipe.input_file_pattern is not None:
                 expected = f"{expected}, or of none"
                 other = "the other one" if len(existing) == 1 else "the others"

@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from imagenet_prep.recipes.annotation_files import json_content, json_fault
+from imagenet_prep.recipes.annotation_files import decode_json, json_content
 from imagenet_prep.recipes.box_policy import Corners
 from imagenet_prep.recipes.object_masks import NO_OUTLINE
 
@@ -111,10 +111,7 @@ def read_coco(path: Path, *, with_outlines: bool = False) -> Coco:
         InputError: it is no JSON, or a key is missing or has another type; the error names it.
     """
     content_type = _CocoWithOutlines if with_outlines else Coco
-    try:
-        data = json_content(path)
-        coco: Coco = msgspec.json.decode(data, type=content_type)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise json_fault(path, error, "expected a COCO file") from error
+    data = json_content(path)
+    coco: Coco = decode_json(path, data, content_type, "COCO")
     coco.has_outlines = _OUTLINES.search(data) is not None
     return coco

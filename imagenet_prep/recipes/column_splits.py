@@ -50,8 +50,12 @@ def _names_of_values(file: RecipeFile, table: LabelTable, labelled: Labelled) ->
     assert table.splits is not None
     if isinstance(keys.file, dict):
         return {split: split for split in keys.file}
-    split_of = _declared_values(file, table, keys)
-    for value in _values(table):
+    values = _values(table)
+    if not values:
+        problem = f"{labelled.table_path}: the column {keys.split} has no value"
+        raise InputError(problem, "expected the split of each file")
+    split_of = _declared_values(file, values, keys)
+    for value in values:
         split_of.setdefault(value, "" if file.recipe.splits else split_name(value))
     unknown = [value for value, split in split_of.items() if not split]
     if unknown:
@@ -78,7 +82,7 @@ def _unknown_values(
     return InputError(problem, expected, f"write in {file.path}: splits: {{train: {entry}, ...}}")
 
 
-def _declared_values(file: RecipeFile, table: LabelTable, keys: Labels) -> dict[str, str]:
+def _declared_values(file: RecipeFile, values: Sequence[str], keys: Labels) -> dict[str, str]:
     """The split of each value that the recipe names."""
     split_of: dict[str, str] = {}
     for split, declared in (file.recipe.splits or {}).items():
@@ -90,7 +94,7 @@ def _declared_values(file: RecipeFile, table: LabelTable, keys: Labels) -> dict[
             raise file.fault(
                 key,
                 f"no `value` of the column {keys.split}, which labels.split names",
-                f"expected {{value: ...}}, one of {listed(_values(table))}",
+                f"expected {{value: ...}}, one of {listed(values)}",
             )
         split_of[str(place.value)] = split
     return split_of

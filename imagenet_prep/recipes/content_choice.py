@@ -41,8 +41,8 @@ def decide_content(file: RecipeFile, listing: Catalog) -> Content:
     if key is None and recipe.record == "inception":
         key = "record"
     if key is not None:
-        problem = "the files are arrays"
-        hint = f"leave {key} out, or name image files"
+        problem = "some files have names of arrays, and none has that of an image"
+        hint = f"leave {key} out; or, if the files are images, write content: image"
         if recipe.array is not None:
             problem = "`array` says that the files are arrays"
             hint = f"leave {key} out"

@@ -190,9 +190,9 @@ def _rows_in_manifest(
     for name, line, row in zip(manifest.names, manifest.lines, rows, strict=True):
         if row < 0:
             raise InputError(
-                f"{path}, line {line}: {name} leads to no file of the source, or to several",
+                f"{path}, line {line}: {name} leads to no file of `{base_key}`, or to several",
                 "expected the path of one file in each line",
-                "remove the line, or check the source in the recipe",
+                f"remove the line, or check `{base_key}` in the recipe",
             )
     return rows
 

@@ -84,7 +84,7 @@ def _follow_objects(
 ) -> None:
     """Turn boxes and points, and scale areas."""
     if columns[SIZE] is not None and tuple(columns[SIZE]) != stored:
-        raise _other_size("its boxes are annotated in", columns[SIZE], stored, _CORRECT_SIZE)
+        raise _other_size("its boxes are for an image of", columns[SIZE], stored, _CORRECT_SIZE)
     turned = [turn_box(box, form.orientation) for box in boxes]
     for edge in EDGES:
         columns[f"boxes.{edge}"] = [getattr(box, edge) for box in turned]
@@ -127,7 +127,7 @@ def _object_masks(
             pixels = fill_outline(outline, stored, files, is_relative=is_relative)
         except ImageError as error:
             raise ImageError(
-                f"the mask of its object {number}: {error}", error.remedy or _CORRECT_MASK
+                f"the mask of object {number} of its record: {error}", error.remedy or _CORRECT_MASK
             ) from error
         if not form.is_kept(stored):
             pixels = mask_pixels.fit_pixels(pixels, size, form.orientation)

@@ -252,6 +252,7 @@ def _other_label(
     if planned_class == current_class:
         number = int(planned.labels[planned_row])
         reason = f"{planned_class} was the class {number} of the list"
+        hint = Hint("restore the earlier classes, or make the whole set again with ", _OVERWRITE)
         if not planned_class.isdigit():
             hint = "write `classes` in the recipe with the new ones last"
     files_have = number_of(len(relabelled), "file has", "files have")

@@ -111,7 +111,7 @@ def _none_matched(
     if strip:
         remedy = "correct `strip`"
     return InputError(
-        f"{places}: no path matches a file of the source: {paths}",
+        f"{places}: no path matches a single file of the source: {paths}",
         f"expected paths such as {listing.names[0]}",
         f"correct the paths; or, {remedy} in the recipe",
     )

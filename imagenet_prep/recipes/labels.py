@@ -88,8 +88,7 @@ def _parse(keys: Labels, name: str, path: AnyPath) -> LabelTable:
             split=keys.split,
         )
     except LabelsFault as fault:
-        place = f"{path}, {fault.unit} {fault.line}"
-        raise _at(place, fault) from fault
+        raise _at(fault.place(path), fault) from fault
     if not table.paths:
         raise InputError(f"{path} names no file", "expected the path of each file")
     return table
@@ -292,13 +291,14 @@ def _several_labels(
 ) -> list[list[int]]:
     """The labels of each row, from 1; raises LabelsFault if a row has one twice."""
     several: list[list[int]] = []
-    for value, line in zip(values, table.lines, strict=True):
+    for value, line, path in zip(values, table.lines, table.paths, strict=True):
         labels: list[int] = []
         if value is not None:
             labels = [place_of[label] for label in _labels_in(value)]
         for label, count in Counter(_labels_in(value)).items():
             if count > 1:
-                raise LabelsFault(line, f"the label {label} occurs {count:,} times: expected once")
+                problem = f"{path} has {count:,} times the label {label}"
+                raise LabelsFault(line, f"{problem}: expected once")
         several.append(labels)
     return several
 
@@ -339,7 +339,9 @@ def _places_of_given(classes: Classes, first_label: int, *, are_numbers: bool) -
 
 def _refuse_two_signs(file: RecipeFile, values: Sequence[Any], table: LabelTable) -> None:
     """Raise LabelsFault if the labels are -1 and 1 alone: then -1 may be a class."""
-    single_values = {value for value in values if not isinstance(value, list)}
+    if table.is_several:
+        return
+    single_values = set(values)
     has_policy = label_policies(file).unlabelled is not None
     if single_values == {NO_LABEL, 1} and not has_policy:
         row = values.index(NO_LABEL)

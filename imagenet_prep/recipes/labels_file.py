@@ -17,7 +17,7 @@ from imagenet_prep.recipes.table_rows import (
     HeaderFault,
     LabelsFault,
     SameNameFault,
-    csv_rows,
+    line_of_header,
     read_rows,
 )
 from imagenet_prep.storage.location import AnyPath
@@ -151,17 +151,9 @@ def parse_labels(  # noqa: PLR0913 - what a recipe says of a table, by keyword
         )
     except LabelsFault as fault:
         fault.unit = _unit_of(form)
-        if isinstance(fault, HeaderFault):
-            fault.line = _line_of_header(content, form)
+        if isinstance(fault, HeaderFault) and header:
+            fault.line = line_of_header(content, form)
         raise
-
-
-def _line_of_header(content: bytes, form: Form) -> int:
-    """The line that names the columns; comments may come before it."""
-    if form not in ("csv", "tsv"):
-        return 1
-    line, _ = next(csv_rows(content, form), (1, []))
-    return line
 
 
 def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
@@ -194,7 +186,7 @@ def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
     if one_hot:
         hot_names = hot_names or one_hot_columns(columns)
         if not hot_names:
-            raise HeaderFault(1, NO_HOT_COLUMN)
+            raise HeaderFault(0, NO_HOT_COLUMN)
         hot_columns = _take_columns(columns, hot_names)
         columns[_HOT] = hot_labels(hot_columns, lines)
         label = _HOT
@@ -223,10 +215,10 @@ def _refuse_two_purposes(path: str, split: str | None, labels: Sequence[str]) ->
     purposes = {path: "the paths"} | dict.fromkeys(labels, "the labels")
     if split in purposes:
         reason = f"the column {split!r} can't hold the splits and {purposes[split]}"
-        raise HeaderFault(1, f"{reason}: expected a column for each")
+        raise HeaderFault(0, f"{reason}: expected a column for each")
     for name, count in Counter(labels).items():
         if count > 1:
-            raise HeaderFault(1, f"the recipe names the column {name!r} {count:,} times")
+            raise HeaderFault(0, f"`one_hot` names the column {name!r} {count:,} times")
 
 
 def _take_columns(columns: dict[str, list[Any]], names: Sequence[str]) -> dict[str, list[Any]]:
@@ -345,13 +337,12 @@ def _refuse_unequal(
     first_row = rows[0]
     first_value = column[first_row]
     for row in rows[1:]:
-        if column[row] == first_value:
+        value = column[row]
+        if value == first_value or repr(value) == repr(first_value):  # NaN is not equal to itself
             continue
         first_line = table.lines[first_row]
         first_place = f"{table.unit} {first_line}"
-        reason = (
-            f"{name} is {shown_value(column[row])}, and {shown_value(first_value)} in {first_place}"
-        )
+        reason = f"{name} is {shown_value(value)}, and {shown_value(first_value)} in {first_place}"
         path = table.paths[row]
         raise LabelsFault(table.lines[row], f"{reason}: expected one value for {path}")
 
@@ -379,11 +370,11 @@ def _column(
         if not name and may_lack_header:
             hint = f"; {_WITHOUT_HEADER}"
         columns = listed(header, 20) or "nothing"
-        raise HeaderFault(1, f"no column of {content}: expected {expected}, got {columns}{hint}")
+        raise HeaderFault(0, f"no column of {content}: expected {expected}, got {columns}{hint}")
     if may_lack_header and FILE_ENDING.search(column):
         raise HeaderFault(
-            1,
-            f"the column {column} has the name of a file: if the file has no header, "
+            0,
+            f"the column {column} looks like a file name: if the file has no header, "
             "write labels: {file: ..., header: false}",
         )
     return column

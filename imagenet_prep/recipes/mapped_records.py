@@ -235,8 +235,8 @@ def _append_values(entries: list[Buffer], mapped: Mapped, array: np.ndarray[Any,
         return
     if array.dtype.kind == "f":
         raise arrays.ArrayError(
-            f"its values are {array.dtype}, and the recipe says type: int64 for {mapped.feature}",
-            "write type: float there",
+            f"the values are {array.dtype}, and the recipe says type: int64 for {mapped.feature}",
+            f"write type: float for {mapped.feature} in the recipe",
         )
     if array.dtype.name == "uint64" and array.size:
         largest = int(array.max())

@@ -41,8 +41,9 @@ def none_annotated(
 def _other_names(place: str, missing: Sequence[str], images: AnnotatedImages) -> InputError:
     """The error for files that name other images, or several at once."""
     refuse_namesakes(place, missing, images.names, images.roots.strip)
+    names = set(map(path_alone, missing))  # several files may name one
     none_is_there = number_of(
-        len(missing),
+        len(names),
         "annotated image, which is not among the images",
         "annotated images, and none of them is among the images",
     )

@@ -74,12 +74,12 @@ def check_outline(outline: Outline, size: tuple[int, int]) -> None:
     """
     if isinstance(outline, list):
         if not outline:
-            raise ImageError("its outline has no polygon")
+            raise ImageError("its outline has no polygon: expected at least one")
         for polygon in outline:
             mask_pixels.check_polygon(polygon, size)
     elif not outline.file:
         runs = _runs_of(outline)
-        _refuse_other_size(_size_of(outline), size, "its run lengths are of")
+        _refuse_other_size(_size_of(outline), size, "its run lengths are for")
         mask_pixels.check_runs(runs, size)
 
 

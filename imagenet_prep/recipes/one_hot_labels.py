@@ -55,5 +55,5 @@ def _hot_columns(columns: Mapping[str, Sequence[Any]], lines: Sequence[int]) -> 
             if text in _ON:
                 labels[row].append(name)
             elif value is not None and text not in _OFF:
-                raise LabelsFault(lines[row], f"{name} is {value!r}: expected 0 or 1")
+                raise LabelsFault(lines[row], f"the column {name} holds {value!r}: expected 0 or 1")
     return labels

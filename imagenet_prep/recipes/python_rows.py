@@ -133,7 +133,7 @@ class Function(Struct, frozen=True):
             path = Path(frame.filename)
             if path.is_relative_to(self.path.parent) and not path.is_relative_to(_PACKAGE):
                 place = f"{frame.filename}, line {frame.lineno}, in {frame.name}: {frame.line}"
-        if isinstance(error, SyntaxError) and error.filename:
+        if isinstance(error, SyntaxError) and Path(error.filename or "").is_file():
             place = f"{error.filename}, line {error.lineno}"
         return InputError(problem, f"in {place}", _CORRECT)
 
@@ -151,7 +151,7 @@ class Function(Struct, frozen=True):
         except RecursionError as error:
             raise InputError(
                 f"{place}: a value is nested too deep",
-                "expected lists of texts and numbers",
+                "expected lists and dictionaries with few levels",
                 _CORRECT,
             ) from error
         return PythonRow(number, values, content)
@@ -202,6 +202,17 @@ def _public_functions(module: ModuleType) -> list[str]:
     return names
 
 
+def _is_picture(image: Any) -> bool:
+    """Whether an array, or an image of Pillow, holds pixels that ``Image.fromarray`` takes as they
+    are meant.
+    """
+    interface = getattr(image, "__array_interface__", None) or {}
+    if interface.get("typestr") != "|u1" or getattr(image, "mode", "RGB") not in _MODES:
+        return False
+    _, *rest = interface["shape"]
+    return len(rest) == 1 or (len(rest) == 2 and rest[1] in (3, 4))
+
+
 def _image_content(image: Any, place: str) -> bytes | None:
     """The bytes of an image; None if the row names its file, or another column does.
 
@@ -212,7 +223,7 @@ def _image_content(image: Any, place: str) -> bytes | None:
         return None
     if not isinstance(image, (bytes, bytearray, memoryview)):
         hint = _CORRECT
-        if hasattr(image, "__array_interface__") and getattr(image, "ndim", 2) in (2, 3):
+        if _is_picture(image):
             hint = (
                 "encode it: stream = io.BytesIO(); Image.fromarray(image).save(stream, 'PNG'); "
                 "stream.getvalue()"
@@ -223,6 +234,9 @@ def _image_content(image: Any, place: str) -> bytes | None:
         raise InputError(f"{place}: image has no bytes", expected, _CORRECT)
     return content
 
+
+_MODES = ("L", "RGB", "RGBA")
+"""Modes of Pillow whose arrays say all that the image holds."""
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -282,7 +296,7 @@ def _plain(value: Any, place: str, key: str) -> Any:
     if isinstance(value, dict):
         return _plain_mapping(value, place, key)
     expected = "expected texts, numbers, lists and dictionaries of them"
-    raise InputError(f"{place}: {key} is {_shown(value)}", expected, _CORRECT)
+    raise InputError(f"{place}: {key} holds {_shown(value)}", expected, _CORRECT)
 
 
 def _plain_mapping(mapping: dict[Any, Any], place: str, key: str) -> dict[str, Any]:

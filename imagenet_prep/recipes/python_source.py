@@ -44,6 +44,7 @@ RECORDED = "rows"
 
 _ENTRY = ".rows.jsonl"  # hidden: no listing of images has it
 _FILE = "file_name"
+_ONE_NAME = "expected another file_name for each image"
 _SCHEMA = 1
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time of a zip: no clock reaches it
 
@@ -133,9 +134,8 @@ def refuse_unlisted(file: RecipeFile, layout: Layout, *, is_made: bool) -> Usage
         return refuse_unsealed(file, layout.data_dir, layout.elsewhere())
     place, function = file.place(("source", "python")), file.recipe.source.value
     return UsageError(
-        f"{place}: this recipe was not converted into {layout.data_dir}",
-        "expected the folder that convert --allow-python wrote with it: it has the rows of "
-        f"{function}",
+        f"{place}: no rows of {function} are kept in {layout.data_dir}",
+        "expected the DATA_DIR of a convert --allow-python with this recipe, which keeps them",
         command("verify", "DATA_DIR", (("config", file.path),)),
     )
 
@@ -314,7 +314,7 @@ class _Sealing:
             raise fault(place, f"{_FILE} is {name[:60]!a}", name_error.detail)
         if name in self._names:
             earlier_row = self._names[name].rpartition(", ")[2]
-            raise fault(place, f"{name!r} is in {earlier_row} already", "expected every image once")
+            raise fault(place, f"{name!r} is in {earlier_row} already", _ONE_NAME)
         self._names[name] = place
 
 

@@ -98,7 +98,7 @@ class RecipeFile(Struct, frozen=True):
             for step in steps:
                 part = part[step]
             expected = expected_words(problem, _type_at(kind, fault_key))
-            raise self.fault(fault_key, f"{value_in_words(part)} can't be", expected) from error
+            raise self.fault(fault_key, f"{value_in_words(part)} is not valid", expected) from error
 
 
 def _expected_key(kind: Any, key: Key) -> str:
@@ -155,7 +155,7 @@ def _parse_sizes(file: RecipeFile, values: dict[str, Any]) -> None:
             continue
         size = parse_size(values[name])
         if size is None:
-            raise file.fault((name,), f"{value_in_words(values[name])} can't be", SIZES)
+            raise file.fault((name,), f"{value_in_words(values[name])} is not valid", SIZES)
         values[name] = size
 
 
@@ -219,10 +219,10 @@ class _Nodes:
                 problem = "no quotation mark ends the text that starts here"
             hint = _yaml_hint(error.context or "", problem)
             raise self._refusal(line, "not valid YAML", problem, hint) from error
-        except yaml.YAMLError as error:
-            raise UsageError(
-                f"{self._path} is not valid YAML", str(error).splitlines()[0]
-            ) from error
+        except yaml.reader.ReaderError as error:
+            line = text.count("\n", 0, error.position)
+            problem = str(error).splitlines()[0]
+            raise self._refusal(line, "not valid YAML", problem) from error
         except (OverflowError, ValueError) as error:  # PyYAML takes any number for a character
             raise UsageError(
                 f"{self._path} is not valid YAML",

@@ -178,8 +178,8 @@ def _base_of(images: Sequence[RowImage], paths: Sequence[str], root: Path) -> Pa
     hint = (
         "if another machine put folders before the paths, run init with --strip PREFIX, "
         "or write `strip: PREFIX` "
-        "in the recipe; or put the recipe into a folder that holds the table and the images, "
-        "and write the table's path from there"
+        "in the recipe; or put the recipe into a folder that holds all of the data, "
+        "and write its paths from there"
     )
     raise fault(
         image.where, f"{path} is outside of the data", f"expected a path below {root}", hint
@@ -226,8 +226,9 @@ def _refuse_twice(images: Sequence[RowImage], names: Sequence[str]) -> None:
     for image, name in zip(images, names, strict=True):
         first_image = image_of_name.setdefault(name, image)
         if first_image is not image:
-            problem = f"{name} is in {first_image.where} already"
-            raise fault(image.where, problem, "expected every image once")
+            first_text = f"{first_image.file_name} in {first_image.where}"
+            problem = f"{image.file_name} is the same file as {first_text}"
+            raise fault(image.where, problem, "expected one path for each image")
 
 
 # files and members --------------------------------------------------------------------------------

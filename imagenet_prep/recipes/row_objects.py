@@ -54,12 +54,14 @@ def _boxes_and_labels(value: Any, place: str) -> tuple[list[Any], list[Any]]:
     expected = "expected {bbox: [[x, y, width, height], ...], categories: [...]}"
     if not isinstance(value, dict):
         raise fault(place, f"objects is {shown_cell(value)}", expected)
-    boxes = _value_at(_BBOXES, value)
-    labels = _value_at(_CATEGORIES, value)
+    bbox = first_of(_BBOXES, value)
+    category = first_of(_CATEGORIES, value)
+    boxes = value.get(bbox)
+    labels = value.get(category)
     if boxes is None or labels is None:
         keys = [str(key) for key, content in value.items() if content is not None]
         raise fault(place, f"objects has values for {listed(keys) or 'nothing'}", expected)
-    for key, values in (("bbox", boxes), ("categories", labels)):
+    for key, values in ((bbox, boxes), (category, labels)):
         if not isinstance(values, list):
             raise fault(place, f"objects: {key} is {shown_cell(values)}", expected)
     return boxes, labels

@@ -8,6 +8,7 @@ and objects with bbox and categories.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -191,7 +192,8 @@ def _join(first_image: RowImage, image: RowImage, roles: ColumnRoles) -> None:
     for name in ("split", "label", "mask", "size"):
         first_value = getattr(first_image, name)
         value = getattr(image, name)
-        _refuse_difference(name, first_value, value, first_place, place)
+        column = getattr(roles, name, None) or name
+        _refuse_difference(column, first_value, value, first_place, place)
     for name in {**first_image.columns, **image.columns}:
         first_value = first_image.columns.get(name)
         value = image.columns.get(name)
@@ -203,9 +205,14 @@ def _refuse_difference(
     name: str, first_value: Any, value: Any, first_place: str, place: str
 ) -> None:
     """Raise InputError if two rows of an image have different values in one column."""
-    if first_value != value:
+    if first_value != value and not (_is_nan(first_value) and _is_nan(value)):
         problem = f"{name} is {_in_words(value)}, and {_in_words(first_value)} in {first_place}"
         raise fault(place, problem, "expected one value for all boxes of an image")
+
+
+def _is_nan(value: Any) -> bool:
+    """Whether a value is the number that equals no other, not even itself."""
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _in_words(value: Any) -> str:
@@ -312,12 +319,14 @@ def _read_row(row: TableRow, roles: ColumnRoles) -> RowImage:
     image_cell = values.get(roles.image)
     file_name = _text(image_cell, place, roles.image, "expected the path of an image")
     if file_name is None:
-        raise fault(place, f"no {roles.image}", "expected the path of an image in every row")
+        raise fault(
+            place, f"no value for {roles.image}", "expected the path of an image in every row"
+        )
     split = _read_split(row, roles)
     mask = size = None
     objects: list[RowObject] = []
     if roles.mask:
-        mask = _text(values.get(roles.mask), place, "mask", "expected the path of a PNG")
+        mask = _text(values.get(roles.mask), place, roles.mask, "expected the path of a PNG")
     if roles.objects:
         objects = read_objects(values.get(roles.objects), place)
     if roles.is_box_a_row:

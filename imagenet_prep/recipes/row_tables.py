@@ -99,8 +99,7 @@ def _read_table(path: Path, split: str) -> tuple[list[str], Iterator[TableRow]]:
     try:
         lines, columns = read_rows(content, form)
     except LabelsFault as error:
-        place = f"{path}, line {error.line}"
-        raise fault(place, error.reason) from error
+        raise fault(error.place(path), error.reason) from error
     return [*columns], _rows_of(path, split, "line", lines, columns)
 
 

@@ -351,7 +351,7 @@ def prefix_of(file: RecipeFile) -> tuple[str, str]:
     if prefix is None:
         return "", ""
     folder, _, name = prefix.rpartition("/")
-    problem = f"{prefix!r} can't be"
+    problem = f"{prefix!r} is not valid"
     if ".." in prefix.split("/"):
         expected = "expected a name, or a path without .."
         raise file.fault(("output_file_prefix",), problem, expected)
@@ -367,7 +367,7 @@ def prefix_of(file: RecipeFile) -> tuple[str, str]:
 def check_own_folder(file: RecipeFile, folders: Iterable[str]) -> None:
     """Raise UsageError if shards would go to a folder that has another purpose."""
     if not {RAW_NAME, STATE_NAME}.isdisjoint(folders):
-        problem = f"{file.recipe.output_file_prefix!r} can't be"
+        problem = f"{file.recipe.output_file_prefix!r} is not valid"
         expected = f"expected no folder {RAW_NAME} or {STATE_NAME} in it"
         raise file.fault(("output_file_prefix",), problem, expected)
 

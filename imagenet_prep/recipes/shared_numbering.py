@@ -281,11 +281,10 @@ class _NumberingCheck(Struct, frozen=True):
         elsewhere = "put a set of other classes elsewhere, with --output"
         last_label = numbering.first_label + len(numbering.labels)
         counted = range(numbering.first_label, last_label)
-        are_numbers = all(name == str(number) for name, number in numbering.labels.items())
-        if not are_numbers and sorted(numbering.labels.values()) != [*counted]:
+        if sorted(numbering.labels.values()) != [*counted]:
             return elsewhere  # no list of classes gives these numbers
         declaration = f"write in the recipe classes: {_flow(names)}"
-        if numbering.first_label:
+        if numbering.first_label or self.classes.first_label:
             declaration += f" and first_label: {numbering.first_label}"
         return f"{declaration}; or {elsewhere}"
 

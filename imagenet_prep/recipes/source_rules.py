@@ -72,7 +72,7 @@ def only_key(file: RecipeFile, key: Key, mapping: Struct, names: Sequence[str]) 
         problem = f"{' and '.join(present_names)} at once"
         if not present_names:
             other_names = _names_in(file, key)
-            problem = f"{', '.join(other_names)} alone" if other_names else "nothing in it"
+            problem = f"only {', '.join(other_names)} in it" if other_names else "nothing in it"
         raise file.fault(key, problem, f"expected one of {', '.join(names)}")
     return present_names[0]
 

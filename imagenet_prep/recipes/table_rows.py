@@ -31,8 +31,8 @@ FILE_ENDING = re.compile(r".\.(jpe?g|png|tiff?|npy|npz)", re.IGNORECASE)
 
 
 class LabelsFault(ValueError):  # noqa: N818 - the data is at fault, no error of the program
-    """A file of labels that can't be understood at ``line`` (from 1), for ``reason``; ``unit`` is
-    "entry" where ``line`` counts the entries of a JSON document.
+    """A file of labels that can't be understood at ``line`` (from 1; 0: as a whole), for
+    ``reason``; ``unit`` is "entry" where ``line`` counts the entries of a JSON document.
     """
 
     unit = "line"
@@ -41,6 +41,10 @@ class LabelsFault(ValueError):  # noqa: N818 - the data is at fault, no error of
         super().__init__(line, reason)
         self.line = line
         self.reason = reason
+
+    def place(self, path: object) -> str:
+        """The file at ``path``, and the line if the fault is in one, for messages."""
+        return f"{path}, {self.unit} {self.line}" if self.line else str(path)
 
 
 class HeaderFault(LabelsFault):
@@ -77,7 +81,10 @@ def open_text(content: bytes, newline: str = "\n") -> io.TextIOWrapper:
         content.decode("utf-16" if is_wide else "utf-8")
     except UnicodeDecodeError as error:
         readable = content[: error.start]
-        line = readable.decode("utf-16" if is_wide else "utf-8", "ignore").count("\n") + 1
+        text = readable.decode("utf-16" if is_wide else "utf-8", "ignore")
+        if not newline:
+            text = text.replace("\r\n", "\n").replace("\r", "\n")
+        line = text.count("\n") + 1
         reason = "it is not UTF-8"
         if is_wide:
             reason = "it starts as UTF-16, and is not UTF-16 here"
@@ -170,6 +177,14 @@ def _header(content: bytes, form: Form, *, has_header: bool) -> tuple[int, list[
         names[0] = "index"
     unnamed_count = width - len(names)
     return start, names, rows, unnamed_count
+
+
+def line_of_header(content: bytes, form: Form) -> int:
+    """The line that names the columns, after comments and the like; 0 in a form without one."""
+    if form not in ("csv", "tsv", "spaces"):
+        return 0
+    line, *_ = _header(content, form, has_header=True)
+    return line
 
 
 def _plain_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
@@ -311,10 +326,10 @@ def _read_json(content: bytes) -> tuple[Sequence[int], dict[str, list[Any]]]:
     document = _parse_document(content)
     rows = _json_rows(document)
     if rows == []:
-        raise LabelsFault(1, "it names no file")
+        raise LabelsFault(0, "it names no file")
     if not rows or not are_all(rows, dict):
         raise LabelsFault(
-            1,
+            0,
             "expected {path: label}, each label a text or a whole number; {class: [paths]}; "
             "or a list of objects",
         )
@@ -390,7 +405,7 @@ def _parse_object(line: str, number: int) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise LabelsFault(number, json_reason(error)) from None
     if not isinstance(row, dict):
-        raise LabelsFault(number, f"expected an object, got {_shown(line)}")
+        raise LabelsFault(number, f"expected a JSON object, got {_shown(line)}")
     return row
 
 

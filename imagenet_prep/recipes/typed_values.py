@@ -14,7 +14,7 @@ from imagenet_prep.tfrecord.example import Kind
 
 _INT = re.compile(r"-?(0|[1-9]\d*)")
 _FLOAT = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
-_LARGEST = 3.4028234663852886e38
+_TOO_LARGE = 3.4028235677973366e38  # the least number that a 32-bit float rounds to infinity
 
 
 def typed(
@@ -123,8 +123,9 @@ def _as_kind(value: Any, line: int, kind: Kind, is_text: bool) -> Any:
         return int(value)
     if kind == "float" and narrowest != "bytes":
         return _as_float(value, line)
-    type_name = "a text" if kind == "bytes" else f"of type {kind}"
-    raise LabelsFault(line, f"{_shown(value)} is not {type_name}")
+    type_name = "a text" if kind == "bytes" else kind
+    problem = f"{_shown(value)} can't be read as {type_name}"
+    raise LabelsFault(line, f"{problem}: the recipe says `type: {kind}`")
 
 
 def _shown(value: Any) -> str:
@@ -150,6 +151,6 @@ def _as_float(value: Any, line: int) -> float:
     with contextlib.suppress(OverflowError):
         number = float(value)
         is_infinity = isinstance(value, float) and math.isinf(value)
-        if not abs(number) > _LARGEST or is_infinity:
+        if not abs(number) >= _TOO_LARGE or is_infinity:
             return number
     raise LabelsFault(line, f"{_shown_number(value)} does not fit in a 32-bit float")

@@ -30,6 +30,7 @@ _BYTES = (bytes, bytearray, memoryview)
 _SCALARS = (int, float, str, *_BYTES)  # a bool is an int
 _PLAIN = frozenset((*_SCALARS, bool))
 _EXPECTED = "expected bool, int, float, str or bytes, or a flat list or an array of them"
+_AS_TEXT = "write it as a text, which a schema calls 'bytes'"
 _IF_NESTED = "flatten it, or write it as a feature list of a SequenceExample"
 
 
@@ -175,7 +176,7 @@ def _parts(data: bytes, number: int, record: object) -> dict[str, Mapping[str, F
     try:
         fields = parse_fields(memoryview(data), 0, len(data))
         if any(field not in (1, 2) or wire != 2 for field, wire, _, _ in fields):
-            raise ExampleError("it has fields that an Example doesn't have")
+            raise ExampleError("its fields are not those of an Example")
         context, feature_lists = parse_sequence_example(data)
     except ExampleError as error:
         if not isinstance(record, _BYTES):
@@ -253,10 +254,11 @@ def _plain(value: Any, if_nested: str) -> Any:
         return value
     if value is None:
         raise ValueRuleError(
-            f"it holds None: {_EXPECTED}", "leave it out; a step without values is []"
+            f"it holds None: {_EXPECTED}",
+            "leave it out; in a feature list, a step without values is []",
         )
     if isinstance(value, Sequence) or _is_array(value):
-        nested = f"it holds a value of type {type(value).__name__} within a list"
+        nested = f"it holds a nested value, of type {type(value).__name__}"
         raise ValueRuleError(f"{nested}: {_EXPECTED}", if_nested)
     raise ValueRuleError(f"it holds a value of type {type(value).__name__}: {_EXPECTED}")
 
@@ -276,8 +278,8 @@ def _unwrapped(array: Any) -> Any:
     """
     dtype = getattr(array, "dtype", None)
     if fields := getattr(dtype, "names", None):
-        found = f"it holds values of the fields {', '.join(fields)}"
-        raise ValueRuleError(f"{found}: {_EXPECTED}", "write each field as a feature")
+        found = f"it holds NumPy's structured values, with the fields {', '.join(fields)}"
+        raise ValueRuleError(f"{found}: {_EXPECTED}", "write each field under its own name")
     if getattr(dtype, "kind", None) in ("m", "M"):
         raise ValueRuleError(f"it holds {dtype}: {_EXPECTED}", "write a number or a text")
     return array.tolist()
@@ -321,7 +323,7 @@ def _int64(value: Any) -> int:
     if not -(1 << 63) <= value < 1 << 63:
         raise ValueRuleError(
             f"it holds {_shown(value)}: expected -2**63 to 2**63 - 1",
-            "write this feature as a text in all records",
+            f"in all records, {_AS_TEXT}",
         )
     return int(value)
 
@@ -343,7 +345,7 @@ def _not_float(values: list[Any]) -> tuple[str, str]:
     largest = max((number for number in values if abs(number) < math.inf), key=abs)
     return (
         f"it holds {_shown(largest)}: expected -3.4e38 to 3.4e38, a float has 32 bits",
-        "in all records, scale this feature, or write it as a text",
+        f"in all records, scale this feature, or {_AS_TEXT}",
     )
 
 

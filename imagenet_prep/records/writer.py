@@ -139,8 +139,8 @@ class ShardWriter:
         self._prefix = Path(prefix)
         if not self._prefix.name:
             raise UsageError(
-                f"prefix {os.fspath(prefix)!r} has no name of shards",
-                "expected a path that all of them start with, such as data/train",
+                f"prefix {os.fspath(prefix)!r} does not end with a name",
+                "expected the start of every shard's path, such as data/train",
             )
         self._count = shards or 1
         self._size = None if shard_size is None else parse_size(shard_size)
@@ -184,7 +184,7 @@ class ShardWriter:
     def _already_there(self, old_shards: Sequence[str]) -> UsageError:
         return UsageError(
             f"{self._prefix.with_name(old_shards[0])} already exists",
-            f"{number_of(len(old_shards), 'shard begins', 'shards begin')} with "
+            f"{number_of(len(old_shards), 'shard has', 'shards have')} the prefix "
             f"{self._prefix.name}: expected none",
             "remove them, or replace them with overwrite=True",
         )
@@ -345,7 +345,7 @@ def writing_all_of(target: Path) -> Iterator[None]:
         with writing(target):
             yield
     except SpaceError as error:
-        detail = "nothing of it is kept; an earlier file stays"
+        detail = "nothing of it is kept; files that were there before stay"
         raise SpaceError(
             error.what, detail, "remove some files there, then write it again"
         ) from error

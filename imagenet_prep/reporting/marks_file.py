@@ -75,7 +75,7 @@ def read_marks(path: AnyPath) -> Marks:
         lines, columns = read_rows(read_plain(path), "csv" if form == "lines" else form)
     except LabelsFault as error:
         raise InputError(
-            f"{path}, line {error.line}: {error.reason}",
+            f"{error.place(path)}: {error.reason}",
             f"expected {_FORMS.get(form, 'a CSV file')} in UTF-8 with a column {either(PATHS)}",
             f"correct it there, or save the table as {path.stem}.csv: UTF-8, with a header line",
         ) from error

@@ -52,7 +52,7 @@ _BOXES = {
     "boxes": "boxes taken",
     "other_class": "boxes left out: their file names another class",
     "no_area": "boxes left out: no part of them is within the image",
-    "ended_early": "files cut short at an xmin of -1, as in 2016",
+    "ended_early": "files read only up to an xmin of -1, as in 2016",
     "other_files": "files left out: their folder is not one of the 1,000 classes",
 }
 """The numbers that annotate counts, each with its description."""

@@ -60,7 +60,7 @@ def archive_error(archive: object, fault: ArchiveFault, hint: str) -> InputError
 
 
 PACK_PLAIN_FILES = Hint(
-    "unpack it, remove pipes, devices and broken links, and pack the folder again: ",
+    "unpack it, remove pipes, devices and broken links, and pack the folder again with GNU tar: ",
     command_line(
         ["tar", "--dereference", "--hard-dereference", "-cf", "NEW.tar", "-C", "FOLDER", "."]
     ),

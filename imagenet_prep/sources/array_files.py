@@ -74,7 +74,8 @@ class ArrayFile(Container, frozen=True):
             with damage_named(path):
                 name = row.name.split("/")[-2]
                 if name not in arrays:
-                    raise ArrayError(f"expected an array {name}, got {listed(arrays) or 'none'}")
+                    names = listed(arrays) or "none"
+                    raise ArrayError(f"expected an array with the name {name}, got {names}")
                 stored, file, header = opened(name)
                 file.seek(stored.start + row.offset * stored.item_bytes)
                 data = header + file.read(stored.item_bytes)
@@ -212,12 +213,11 @@ def _of_npy(
         raise OtherFormError("it is stored in Fortran order", f"save it in C order: {in_c_order}")
     stored = _checked(StoredArray(path, shape, dtype, opened, start), 0, size)
     expected = start + prod(shape) * dtype.itemsize
-    if 0 < expected < size:
-        raise OtherFormError(
-            f"other bytes follow the array: {size:,} bytes, expected {expected:,}", INTACT_OR_NPZ
-        )
     if expected != size:
-        raise ArrayError(f"the .npy is cut or damaged: {size:,} bytes for the shape {shape}")
+        found = f"it has {size:,} bytes"
+        raise OtherFormError(
+            f"{found}: expected {expected:,} for the shape {shape} of {dtype}", INTACT_OR_NPZ
+        )
     return stored
 
 
@@ -248,8 +248,10 @@ def _of_idx(path: Path, opener: Callable[..., Any]) -> StoredArray:
         head = file.read(4)
         if not _IDX.match(head):
             content = "its compressed content" if opener is gzip.open else "it"
-            got = f"expected 00 00 08 and 01 to 04 as the first bytes, got {head.hex(' ')}"
-            raise OtherFormError(f"{content} is not an IDX file of bytes: {got}", INTACT_OR_NPZ)
+            got = (
+                f"expected 00 00 08 and 01 to 04 as the first bytes, got {head.hex(' ') or 'none'}"
+            )
+            raise OtherFormError(f"{content} is not IDX of unsigned bytes: {got}", INTACT_OR_NPZ)
         dimensions = head[3]
         shape = struct.unpack(f">{dimensions}I", file.read(4 * dimensions))
     opened = functools.partial(opener, path, "rb")

@@ -306,7 +306,7 @@ def _bad_pixel(line: int, texts: list[str]) -> OtherFormError:
 def _bad_line(line: int, problem: str) -> OtherFormError:
     """The fault of a row; ``line`` is the last line of it."""
     return OtherFormError(
-        f"line {line:,}{problem}", "correct that line, or get an intact copy of it"
+        f"line {line:,}{problem}", "correct that line of the file, or get an intact copy of it"
     )
 
 

@@ -102,12 +102,11 @@ def _below_base(entry: str, base: Path) -> str:
 
 def _outside(entry: str, base: Path, base_key: str, place: str) -> InputError:
     """The error for a path that leads out of ``base``."""
-    hint = (
-        "name the folder that holds all files: --raw FOLDER, or the environment variable DATAPATH"
-    )
+    where = "with --raw or in the environment variable DATAPATH"
     if base_key:
-        hint = f"correct the line, or name a folder that holds all files in `{base_key}`"
+        where = f"in `{base_key}`"
     what = f"{place}: {entry} is not written as a path below {base}"
+    hint = f"correct the line, or name a folder that holds all files {where}"
     return InputError(what, "expected the path of a file there", hint)
 
 
@@ -154,7 +153,7 @@ def _missing(files: FileList, base: AnyPath, faults: Sequence[tuple[int, str]]) 
     return InputError(
         f"{files.path}, line {line}: {path} {reason}{more}",
         "expected every line to name a file that can be read",
-        f"correct the line, or put a file there; paths start at {base}",
+        f"correct the line, or put a file there that you can read; paths start at {base}",
     )
 
 

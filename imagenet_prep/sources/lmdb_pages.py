@@ -30,7 +30,7 @@ _META = struct.Struct("<IIQQ")
 # padding, flags, depth, branches, leaves, overflow pages, entries, root
 _TREE = struct.Struct("<IHHQQQQQ")
 _BRANCH, _LEAF, _BIG = 1, 2, 1
-_SUBTREE = 2
+_SUBTREE, _SEVERAL_VALUES = 2, 4  # flags of a node
 _EMPTY = (1 << 64) - 1
 _DATUM_IMAGE, _DATUM_LABEL = (4, 2), (5, 0)  # field and wire type of `data` and of `label`
 
@@ -81,7 +81,7 @@ def _iter_page(
     if not flags & (_BRANCH | _LEAF):
         raise ValueError(f"page {number:,} is neither a branch nor a leaf of the tree")
     if lower > page_size:
-        raise ValueError(f"page {number:,} has places of nodes beyond its end")
+        raise ValueError(f"page {number:,} has a list of nodes that ends after the page")
     visited.add(number)
     for place in struct.unpack_from(f"<{(lower - _PAGE.size) // 2}H", view, start + _PAGE.size):
         low, high, node_flags, key_size = _NODE.unpack_from(view, start + place)
@@ -89,10 +89,10 @@ def _iter_page(
         if flags & _BRANCH:
             yield from _iter_page(view, page_size, low | high << 16 | node_flags << 32, visited)
             continue
-        if node_flags & _SUBTREE:
+        if node_flags & (_SUBTREE | _SEVERAL_VALUES):
             raise OtherFormError(
-                "it holds a database with a name: expected images in the one without",
-                "copy the images into an LMDB without named databases",
+                "it holds a named database, or a key with several values: expected one image a key",
+                "copy the images into the database without a name, one for each key",
             )
         offset = key_at + key_size
         if node_flags & _BIG:
@@ -114,7 +114,8 @@ def _sample(view: memoryview, value: _Value) -> SlicedSample:
     ending = ending_of(bytes(view[offset : offset + min(length, 32)]))
     if not ending:
         raise OtherFormError(
-            f"the value of {name} is neither an image of a known format nor Caffe's Datum of one",
+            f"the value of the key {value.key!r} is not an image of a known format, nor Caffe's "
+            "Datum that holds one",
             "write the database again with an encoded image, such as a JPEG, in each value",
         )
     return SlicedSample(_with_ending(name, ending), offset, length, {"label": label})

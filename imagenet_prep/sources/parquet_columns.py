@@ -163,8 +163,9 @@ def no_images(path: Path, schema: Any) -> InputError:
     """The error for a file without a column of images."""
     return InputError(
         f"{path} has no column of images",
-        f"expected a column of bytes, or of structs with bytes; got {_columns_in_words(schema)}",
-        "name a file that has the bytes of images in a column",
+        "expected a column of binary or large_binary, or a struct with such a field named bytes; "
+        f"got {_columns_in_words(schema)}",
+        "write the bytes of each image into such a column, or leave the file out",
     )
 
 

@@ -178,8 +178,8 @@ def _check_opcode(opcode: pickletools.OpcodeInfo, content: mmap.mmap) -> None:
     argument = opcode.arg.reader(cast("IO[bytes]", content)) if opcode.arg else None
     table_size = argument if "PUT" in opcode.name and isinstance(argument, int) else 0
     if table_size > len(content):
-        found = f"its pickle of {len(content):,} bytes has a value of number {argument:,}"
-        raise ArrayError(f"{found}: it is damaged")
+        found = f"a value has the number {argument:,} in {len(content):,} bytes"
+        raise ArrayError(f"its pickle is damaged: {found}")
     if "PERSID" in opcode.name:
         raise OtherFormError(f"its pickle refers to values outside of it: {_READ}", SAVE_AS_NPZ)
 
@@ -226,7 +226,7 @@ class _Dtype:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         if state[0] != 3 or state[2:] != (None, None, None, -1, -1, 0):
             raise OtherFormError(
-                f"its pickle describes a type of values in an unknown way: {state}", INTACT_OR_NPZ
+                f"its pickle has a dtype of NumPy in an unknown form: {state}", INTACT_OR_NPZ
             )
         self.dtype = self.dtype.newbyteorder(state[1])
 
@@ -314,5 +314,5 @@ class _Arrays(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         """The stand-in for one of the names that arrays need."""
         if (module, name) not in _GLOBALS:
-            raise OtherFormError(f"its pickle names {module}.{name}: {_READ}", SAVE_AS_NPZ)
+            raise OtherFormError(f"its pickle requires {module}.{name}: {_READ}", SAVE_AS_NPZ)
         return _GLOBALS[module, name]

@@ -70,8 +70,10 @@ def refuse_twice(catalog: Catalog, remedy: str = "rename one of the two files") 
 _SHARD = re.compile(r"(.*-)(\d{5})(-of-(\d{5}).*)")
 
 
-def missing_shards(paths: Iterable[object]) -> list[InputError]:
-    """The fault of each set of files a-00000-of-00002 that isn't whole."""
+def missing_shards(paths: Iterable[object], folder: Path = Path()) -> list[InputError]:
+    """The fault of each set of files a-00000-of-00002 that isn't whole; ``folder`` is where
+    relative paths start.
+    """
     numbers_of_sets: dict[tuple[str, str, int], set[int]] = {}
     for path in paths:
         match = _SHARD.fullmatch(str(path))
@@ -83,16 +85,19 @@ def missing_shards(paths: Iterable[object]) -> list[InputError]:
     for (head, tail, count), numbers in numbers_of_sets.items():
         missing = [f"{head}{number:05}{tail}" for number in range(count) if number not in numbers]
         if missing:
-            faults.append(_fault_of_set(missing, count, f"{head}*{tail}"))
+            faults.append(_fault_of_set(missing, count, f"{head}*{tail}", folder))
     return faults
 
 
-def _fault_of_set(missing: Sequence[str], count: int, pattern: str) -> InputError:
-    """The fault of ``count`` files that match a pattern and are not all named."""
-    absent = [path for path in missing if not (Path(path).is_absolute() and Path(path).exists())]
+def _fault_of_set(missing: Sequence[str], count: int, pattern: str, folder: Path) -> InputError:
+    """The fault of ``count`` files that match a pattern and are not all read."""
+    absent = [path for path in missing if not (folder / path).exists()]
     shown = absent or missing
-    fault = "missing, by the names of the others" if absent else "not named with the others"
-    remedy = "add what is missing" if absent else "name all of them together"
+    fault = "missing, by the names of the others"
+    remedy = "add what is missing"
+    if not absent:
+        fault = "there, but not read with the others"
+        remedy = "name all of them together, with images in each"
     verb = "is" if len(shown) == 1 else "are"
     return InputError(
         f"{len(shown):,} of {number_of(count, 'file')} {verb} {fault}: {listed(shown)}",

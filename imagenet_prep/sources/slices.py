@@ -144,7 +144,7 @@ def container_class(name: str) -> type[Container]:
     try:
         return _container_classes[name]
     except KeyError:
-        raise ValueError(f"it names {name}, an unknown kind of container") from None
+        raise ValueError(f"it names {name}, which this version does not know") from None
 
 
 class Row(NamedTuple):

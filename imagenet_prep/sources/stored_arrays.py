@@ -174,8 +174,6 @@ def stored_rows(path: Path, load: Callable[[], ArrayLike]) -> StoredArray:
     rows = load()
     shape, opened = tuple(map(int, rows.shape)), functools.partial(_stream, load)
     stored = StoredArray(path, shape, np.dtype(rows.dtype), opened)
-    if not stored.shape:
-        raise OtherFormError("it is a single value: expected rows", INTACT_OR_NPZ)
     check_rows(stored)
     check_claim(path, stored.shape, stored.dtype)
     return stored
@@ -188,7 +186,8 @@ def check_rows(stored: StoredArray) -> None:
     if min(stored.shape, default=0) < 0:
         raise ArrayError(f"its shape {stored.shape} has a negative number")
     if stored.shape and not stored.item_bytes:
-        raise OtherFormError(f"its shape {stored.shape} has rows without values", INTACT_OR_NPZ)
+        found = f"its shape {stored.shape} of {stored.dtype} has rows of 0 bytes"
+        raise OtherFormError(found, INTACT_OR_NPZ)
     if stored.item_bytes > MAX_BYTES:
         found = f"its shape {stored.shape} has rows of {stored.item_bytes:,} bytes"
         raise OtherFormError(f"{found}: expected at most {MAX_BYTES:,}", INTACT_OR_NPZ)

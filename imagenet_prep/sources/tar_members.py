@@ -226,7 +226,8 @@ def _check_end(
     if coming:
         raise TarFault(position, "zeros follow an extension header: expected its member")
     if read(position + BLOCK, BLOCK) != _ZEROS:
-        raise TarFault(position + BLOCK, "one block of zeros ends the members: expected two")
+        reason = "other bytes follow one block of zeros: expected a second one"
+        raise TarFault(position + BLOCK, reason)
     if not is_padding(position + 2 * BLOCK):
         raise TarFault(
             position,
@@ -277,7 +278,8 @@ def _apply(fields: dict[bytes, bytes], name: bytes, size: int, offset: int) -> t
         raise special_member(_show(name), "S", offset)
     if text := fields.get(b"size"):
         if not text.isdigit() or len(text) > 20:
-            raise TarFault(offset, f"the size of a member is {_show(text)}: expected digits")
+            found = f"the size of a member is {_show(text)}"
+            raise TarFault(offset, f"{found}: expected at most 20 digits")
         size = int(text)
     return fields.get(b"path") or name, size
 
@@ -322,7 +324,10 @@ def _show(name: bytes) -> str:
 
 # the errors of an archive that is damaged, foreign or a bomb, and their remedies ------------------
 
-REMEDY = Hint("check where it comes from, or move it away and run ", mention("download"))
+REMEDY = Hint(
+    "check where it comes from, or move it away and get it again: see ",
+    mention("download", "--help"),
+)
 WHOLE_COPY = "get an intact copy of it"
 """The remedy for an archive that no command fetches."""
 
@@ -367,13 +372,8 @@ def stream_faults(source: object, tell: Callable[[], int] = int) -> Iterator[Non
         if fault.offset < BLOCK and not fault.remedy:
             what = f"{source} is not a tar, or is damaged at byte {fault.offset:,}"
         raise InputError(what, fault.reason, REMEDY) from fault
-    except gzip.BadGzipFile as error:
-        raise InputError(
-            f"{source} is damaged, or has other bytes, before byte {tell():,}", str(error), REMEDY
-        ) from error
-    except (EOFError, zlib.error) as error:
-        raise InputError(
-            f"{source} is damaged before byte {tell():,}", str(error), REMEDY
-        ) from error
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        what = f"{source} can't be decompressed, at byte {tell():,} or before it"
+        raise InputError(what, str(error), REMEDY) from error
     except OSError as error:
         raise unreadable(error.filename or source, error) from error

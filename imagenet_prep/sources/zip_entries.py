@@ -171,7 +171,7 @@ def _find_directory(view: Sliceable) -> tuple[int, int, int]:
         raise unread_zip(end.offset, reason, "split")
     if end.start + end.length != end.offset:
         before = end.offset - end.length - end.start
-        what = "its directory would reach into its end"
+        what = "its central directory would reach into its end record"
         if before > 0:
             what = f"{number_of(before, 'byte precedes', 'bytes precede')} the zip"
         zip_again = "if other bytes precede it, unpack it, and zip the files again"
@@ -220,7 +220,7 @@ def _read_end_64(view: Sliceable, offset: int, locator: bytes) -> _End:
     if len(record) < _END_64.size or not record.startswith(b"PK\6\6"):
         raise ZipFault(
             offset - _END_LOCATOR.size,
-            "the end of the central directory is not where the zip64 locator points",
+            "no zip64 end record is where its locator points",
         )
     _, _, _, _, disk, first_disk, count_here, count, length, start = _END_64.unpack(record)
     disks = {disk, first_disk, located_disk}
@@ -345,7 +345,7 @@ def _find_zip_64(extra: bytes, position: int) -> bytes:
         if field_id == _ZIP_64:
             return extra[at + 4 : at + 4 + length]
         at += 4 + length
-    raise ZipFault(position, "an entry has no zip64 field: expected one for values beyond 32 bits")
+    raise ZipFault(position, "an entry refers to a zip64 field, and has none")
 
 
 def _data_start(view: Sliceable, entry: Entry) -> int:

@@ -244,7 +244,9 @@ def _workers_of_cluster() -> list[str]:
     try:
         cluster = resolver.cluster_spec().as_dict()
     except (ValueError, TypeError) as error:
-        raise UsageError("TF_CONFIG in the environment can't be read", str(error)) from error
+        what = "TF_CONFIG in the environment can't be read"
+        expected = f"expected JSON as tf.distribute documents it: {error}"
+        raise UsageError(what, expected, "correct TF_CONFIG, or unset it") from error
     workers: list[str] = cluster.get("worker", [])
     return workers
 
@@ -301,8 +303,8 @@ def _refuse_unlabelled(
         count = number_of(records.unlabelled, f"{records.split} record")
         what = f"{count} in {data_dir} {verb} no label"
         hint = (
-            "give unlabelled=-1, and leave them out: dataset.unbatch().filter(lambda image, "
-            "label: label >= 0).batch(N)"
+            "give unlabelled=-1: that is their label then; to leave them out, too: "
+            "dataset.unbatch().filter(lambda image, label: label >= 0).batch(N)"
         )
         raise InputError(what, "expected a label for each image", hint)
 

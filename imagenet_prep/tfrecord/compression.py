@@ -24,6 +24,7 @@ from imagenet_prep.tfrecord.framing import (
     frame,
     mask,
     parse_header,
+    short_data,
     short_header,
 )
 
@@ -160,14 +161,16 @@ def _iter_inflated(stream: _Inflated, compression: str) -> Iterator[Framed]:
                 raise TruncatedError(number, offset, short_header(len(header), "content", number))
             length = parse_header(header, number, offset)
             if length > MAX_RECORD:
-                reason = f"{length} bytes of data announced, over the limit of {MAX_RECORD}"
+                reason = (
+                    f"the header announces {length:,} bytes of data: expected at most "
+                    f"{MAX_RECORD:,} in a compressed file"
+                )
                 raise LengthError(number, offset, reason)
             data = stream.take(length)
             footer = stream.take(FOOTER.size)
             size = len(data) + len(footer)
             if size < length + FOOTER.size:
-                reason = f"{length} bytes of data and 4 of CRC announced, {size} left"
-                raise TruncatedError(number, offset, reason)
+                raise TruncatedError(number, offset, short_data(length, size))
             (crc,) = FOOTER.unpack(footer)
             yield Framed(number, offset, memoryview(data), crc, mask(crc32c(data)) == crc)
             offset += HEADER.size + length + FOOTER.size
@@ -176,12 +179,11 @@ def _iter_inflated(stream: _Inflated, compression: str) -> Iterator[Framed]:
         reason = f"the {compression} stream ends, and the bytes after it are not another whole one"
         raise CompressionError(number, offset, reason) from None
     except EOFError:
-        reason = f"the {compression} stream has no end: it is cut short or damaged"
+        reason = f"read as {compression}, the file ends too early: it may be cut or damaged"
         raise TruncatedError(number, offset, reason) from None
     except zlib.error as error:
-        raise CompressionError(
-            number, offset, f"the {compression} stream is damaged: {error}"
-        ) from None
+        reason = f"the file can't be read as {compression}: {error}"
+        raise CompressionError(number, offset, reason) from None
 
 
 class _Inflated:

@@ -365,7 +365,7 @@ def _varint_at(view: Buffer, position: int, stop: int) -> tuple[int, int]:
         if byte < 0x80:
             return number & 0xFFFFFFFFFFFFFFFF, position
         shift += 7
-    raise ExampleError("a number (varint) has no end")
+    raise ExampleError("a number (varint) is cut, or is too long")
 
 
 def parse_fields(view: Buffer, position: int, stop: int) -> list[tuple[int, int, int, int]]:
@@ -391,7 +391,7 @@ def parse_fields(view: Buffer, position: int, stop: int) -> list[tuple[int, int,
         if position > stop:
             raise ExampleError("a field runs past the end of its message")
         if tag < 8:
-            raise ExampleError("a field has number 0")
+            raise ExampleError("a field has the number 0: fields count from 1")
         fields.append((tag >> 3, wire, start, position))
     return fields
 

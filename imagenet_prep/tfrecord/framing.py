@@ -162,9 +162,7 @@ def iter_unchecked(view: View) -> Iterator[tuple[int, memoryview]]:
         start = offset + HEADER.size
         length = parse_header(view[offset:start], number, offset)
         if length > end - start - FOOTER.size:
-            raise TruncatedError(
-                number, offset, f"{length} bytes of data and 4 of CRC announced, {end - start} left"
-            )
+            raise TruncatedError(number, offset, short_data(length, end - start))
         yield offset, view[start : start + length]
         offset = start + length + FOOTER.size
         number += 1
@@ -214,6 +212,12 @@ def short_header(size: int, whole: str, number: int) -> str:
     """
     reason = f"the {whole} ends {number_of(size, 'byte')} into a {HEADER.size}-byte header"
     return _or_stray(reason, number)
+
+
+def short_data(length: int, left: int) -> str:
+    """The reason for a record of ``length`` bytes of data with only ``left`` after its header."""
+    expected = f"expected {length:,} bytes of data and 4 of CRC after the header"
+    return f"{expected}, got {left:,} in all"
 
 
 def _or_stray(reason: str, number: int) -> str:

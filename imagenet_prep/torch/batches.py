@@ -266,7 +266,9 @@ class BatchCollate:
         for item in damaged:
             warnings.warn(f"left out: {item.words}", stacklevel=2)
         if len(damaged) == len(items):
-            expected = "expected one sound record: only imagenet_prep's Loader can skip a batch"
+            expected = (
+                "expected at least one sound record: only imagenet_prep's Loader can skip a batch"
+            )
             raise empty_batch(len(damaged), "a batch", expected)
         return self._batch(items)
 
@@ -274,7 +276,7 @@ class BatchCollate:
 def empty_batch(count: int, where: str, expected: str) -> InputError:
     """The error of a batch that must come, whose records are all damaged."""
     what = f"{where} has {number_of(count, 'damaged record')} and no other"
-    hint = "choose a larger batch_size, or mend the records that the warnings name"
+    hint = "choose a larger batch_size, or repair the records that the warnings name"
     return InputError(what, expected, hint)
 
 
@@ -287,7 +289,7 @@ def portable(error: Exception) -> Any:
     this package's as it is, any other by its traceback.
     """
     if isinstance(error, StopIteration):  # raised by a Loader's iterator, it would end the epoch
-        error = RuntimeError(f"the data set raised StopIteration: {error}")
+        error = RuntimeError(f"a batch can't be made: {error!r}")
     worker = get_worker_info()
     if worker is None or isinstance(error, PrepError):
         return error

@@ -120,11 +120,11 @@ class DetectionDataset(VisionDataset[tuple[Any, Target]]):
         """
         names = self._classes.names
         if not names:
-            problem = f"the {self.records.split} records have no names of classes"
+            problem = f"the class names of the {self.records.split} records are not known"
             hint = (
                 "if each object has a name: DetectionDataset(records, class_names=['cat', 'dog'])"
             )
-            raise UsageError(problem, "expected the names of classes, to count them", hint)
+            raise UsageError(problem, "expected them, to count the classes", hint)
         largest_label = max(names)
         return largest_label + 1
 
@@ -214,12 +214,14 @@ def _check_flags(flags: Collection[Flag]) -> None:
 def _check_class_names(class_names: Sequence[str], first_label: int | None) -> None:
     """Raise UsageError unless these are names of classes, without a first label."""
     is_list = isinstance(class_names, Sequence) and not isinstance(class_names, str)
-    are_texts = is_list and all(isinstance(name, str) for name in class_names)
+    are_texts = (
+        is_list and len(class_names) > 0 and all(isinstance(name, str) for name in class_names)
+    )
     are_distinct = are_texts and len(set(class_names)) == len(class_names)
     if not are_distinct:
         raise UsageError(
             f"DetectionDataset(class_names={shown(class_names)})",
-            "expected a list of different texts",
+            "expected a list of one or more different texts",
             "class_names=['cat', 'dog']",
         )
     if first_label is not None:

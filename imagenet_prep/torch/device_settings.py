@@ -162,7 +162,7 @@ def images_within(dataset: Any) -> tuple[ImageDataset, Sequence[int] | None]:
         )
     if images.crop is None or type(images.crop).__call__ is not Crop.__call__:
         raise UsageError(
-            f"Loader(decode=...) with ImageDataset(crop={images.crop})",
+            f"Loader(decode=...) with ImageDataset(crop={shown(images.crop)})",
             "expected a RandomResizedCrop, a CenterCrop, or a Crop without a __call__ of its own",
             _TAKES,
         )

@@ -64,7 +64,7 @@ class EpochPlace:
             raise UsageError(
                 f"the state is of rank {self.rank} of {self.world} with batches of "
                 f"{self.batch_size}, given in any order (in_order=False)",
-                f"this is rank {rank} of {world} with batches of {batch_size}",
+                f"it can't continue as rank {rank} of {world} with batches of {batch_size}",
                 "load the state of each rank into that rank, with the same world and batch_size; "
                 "states without in_order=False have no such limit",
             )

@@ -290,9 +290,9 @@ class EpochSampler(DistributedSampler[int]):
             return self._items_of_rank(self._divided_from)
         if self.num_replicas > 1 and not is_divided_by_accelerate():
             raise UsageError(
-                "another DataLoader iterates over the batches of a Loader: "
-                f"each of {self.num_replicas} ranks would see all records",
-                "expected one that divides them",
+                "the sampler of a Loader is used without the Loader: "
+                f"each of {self.num_replicas} ranks would get all records",
+                "expected the Loader or accelerate, which divide the records",
                 "iterate over the Loader itself, or over accelerator.prepare(loader)",
             )
         epoch = self.place.epoch

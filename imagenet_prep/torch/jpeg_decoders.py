@@ -139,7 +139,7 @@ def find_list_decoder() -> ListDecoder:
             first_line, *_ = str(error).splitlines() or [type(error).__name__]
             reasons.append(first_line)
     raise UsageError(
-        "nothing here decodes JPEGs on a GPU",
+        "neither torchcodec nor torchvision can be used to decode JPEGs on a GPU",
         f"expected torchcodec 0.16 or newer, made for this PyTorch; found: {'; '.join(reasons)}",
         install_extra("gpu"),
     )

@@ -306,7 +306,9 @@ class LoaderIterator(Iterator[Any]):
                 self._batches = loader._begin()
         elif loader.persistent_workers and loader._latest != weakref.ref(self):
             raise UsageError(
-                "a later iterator has the workers", "expected one at a time with persistent_workers"
+                "a later iterator took the workers of this one",
+                "expected one iterator at a time with persistent_workers",
+                "iterate over the new one",
             )
         with loader.sampler.divided(self._place):
             try:
@@ -323,7 +325,9 @@ class LoaderIterator(Iterator[Any]):
         if self._place.given < count:
             batches = number_of(count, "batch", "batches")
             raise UsageError(
-                f"an epoch ended after {self._place.given} of {batches}", "expected all of them"
+                f"an epoch ended after {self._place.given} of {batches}",
+                "expected all of them",
+                "iterate over the Loader as it was made; if you did, report it",
             )
         self._is_over = True
         self._batches = None
@@ -335,7 +339,7 @@ class LoaderIterator(Iterator[Any]):
         for record in loaded.damaged:
             loader._left_out.add(record.number, record.fault, record.words)
         if loaded.batch is None and loaded.damaged and loader.world > 1:
-            expected = "expected one sound record: all ranks wait for a batch"
+            expected = "expected at least one sound record: all ranks wait for a batch"
             raise empty_batch(len(loaded.damaged), f"a batch of rank {loader.rank}", expected)
         return loaded.batch
 

@@ -190,7 +190,7 @@ class ObjectClasses(Struct, frozen=True):
         labels = [number - first + 1 for number in numbers]
         for number, label in zip(numbers, labels, strict=True):
             if label % 1 or label < 1 or (self.names and label not in self.names):
-                expected = f"{first} or more"
+                expected = f"a whole number from {first} up"
                 numbers_from_1 = [str(number) for number in self._numbers if number >= first]
                 if numbers_from_1:
                     expected = f"one of {listed(numbers_from_1, _SHOWN)}"

@@ -109,7 +109,8 @@ def init(
         return _write_example(example, output or folder)
     if folder is None:
         raise UsageError(
-            "init without a folder", "expected a folder of data, --list, or --example NAME"
+            "init without a folder or file",
+            "expected a folder or a file of data, --list, or --example NAME",
         )
     from imagenet_prep.stages.init import init
 

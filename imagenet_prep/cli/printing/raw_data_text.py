@@ -85,7 +85,7 @@ def _print_annotated(split: BoxesSummary) -> None:
     tell(
         f"  left out: {other_boxes} of another class, "
         f"{totals.no_area:,} without area in the image; "
-        f"files cut short at an xmin of -1: {totals.ended_early:,}; "
+        f"files read only up to an xmin of -1: {totals.ended_early:,}; "
         f"files of other classes: {totals.other_files:,}"
     )
     images_with_boxes = number_of(totals.images, "image has", "images have")

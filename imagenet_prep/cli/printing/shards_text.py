@@ -72,7 +72,7 @@ def _print_warned(warned: Sequence[str]) -> None:
     if warned:
         images = number_of(len(warned), "image")
         names = listed(warned, SHOWN_IMAGES)
-        tell(f"  warned, pixels whole: {images}: {names}")
+        tell(f"  unusual, but no pixel is damaged: {images}: {names}")
 
 
 def _print_names(summary: ConvertSummary) -> None:

@@ -66,9 +66,9 @@ def _print_nature(verdict: Verdict) -> None:
         tell(records)
         order = f"order: {verdict.order}"
         if verdict.order == "unknown":
-            order += ": it requires every shard, and the file name of every record"
+            order += ": it requires every shard, and ImageNet's file name in every record"
         tell(order)
-    fingerprint = verdict.fingerprint or "none: not every shard can be read"
+    fingerprint = verdict.fingerprint or "none: a shard is missing, or can't be read to its end"
     tell(f"fingerprint: {fingerprint}")
 
 

@@ -323,9 +323,10 @@ def _refuse(
     annotation_files = [*files]
     for tool_files in inspection.annotations.values():
         annotation_files += tool_files
-    if any(table.name in annotation_files for table in inspection.labels):
+    tables = [table.name for table in inspection.labels if table.name in annotation_files]
+    if tables:
         command = inspection.command_as("with-labels")
-        columns = Hint("to take its columns alone: ", command)
+        columns = Hint(f"to take the columns of {tables[0]} alone: ", command)
         hint = join_hints("; ", filter(None, (error.hint, columns)))
         error = InputError(error.what, error.detail, hint)
     return Interpretation(

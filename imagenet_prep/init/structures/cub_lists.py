@@ -114,8 +114,9 @@ def _read_list(path: Path) -> tuple[dict[str, str], int]:
 
 def _fault_of_line(path: Path, line: int) -> InputError:
     """The fault of a line of the list of splits that is of another form."""
-    problem = f"{path}, line {line}: not the number of one more image, and 0 or 1"
-    return InputError(problem, "expected the number of each image once, and 0 or 1", "correct it")
+    problem = f"{path}, line {line}: not a number that is in no line before, a blank, and a value"
+    expected = "expected the number of each image once, then a blank, and 0 or 1"
+    return InputError(problem, expected, "correct it")
 
 
 def _divide(
@@ -190,8 +191,8 @@ def _contradictions(
     labels = {label for _, label in pairs}
     if not label_by_number or len(pairs) == len(folders) == len(labels):
         return []
-    problem = f"{base / _LABELS} gives the images other classes than their folders"
-    expected = "expected one number for each folder"
+    problem = f"{base / _LABELS} does not give the images of each folder one number of their own"
+    expected = "expected one number for each folder, and a line for each image"
     return [InputError(problem, expected, "correct it, or move it away")]
 
 

@@ -403,7 +403,7 @@ def _lossy(masks: _Masks) -> list[InputError]:
 
 
 def _question(inspection: Inspection, masks: _Masks, others: Sequence[_Masks]) -> list[InputError]:
-    """The fault of images that have several masks each, none of which is preferred."""
+    """The fault of several masks of equally many images, none of which is preferred."""
     preference = _preference(masks)
     rivals = [other for other in others if _preference(other) == preference]
     if not rivals:
@@ -411,8 +411,9 @@ def _question(inspection: Inspection, masks: _Masks, others: Sequence[_Masks]) -
     choices = [masks, *rivals]
     are_alike = len({choice.suffixes.mask for choice in choices}) == 1
     names = listed(listed(choice.folders) if are_alike else _name(choice) for choice in choices)
-    problem = f"{inspection.folder}: {names} each have a mask of the same images"
-    expected = "expected one mask for each image"
+    count = number_of(len(set(masks.pairs.values())), "image")
+    problem = f"{inspection.folder}: {names} each have masks of {count}"
+    expected = "expected one of these: an image has one mask"
     folders = [folder for choice in choices for folder in choice.folders]
     are_mixed = len(set(folders)) < len(folders)
     if are_mixed and not all(choice.suffixes.mask for choice in choices):

@@ -334,19 +334,21 @@ def _other_members(inspection: Inspection, content: Content) -> tuple[list[Input
                 data.append(name)
             else:
                 others.append(name)
+    nouns = f"{inspection.noun}s"
     skip_notes: list[str] = []
     if others:
-        skip_notes.append(f"no images in {_tars(inspection)}: {counted(others)} ({listed(others)})")
+        place = _tars(inspection)
+        skip_notes.append(f"no {nouns} in {place}: {counted(others)} ({listed(others)})")
     if empty:
         count = number_of(len(empty), f"empty {noun_of(empty)}")
         skip_notes.append(f"{count}: {listed(empty)}")
     if not data:
         return [], skip_notes
     problem = (
-        f"{inspection.folder}: {_tars(inspection)} hold {counted(data)} that would not be read: "
+        f"{inspection.folder}: {counted(data)} in {_tars(inspection)} would not be read: "
         f"{listed(data)}"
     )
-    fault = InputError(problem, "expected images alone", _unpacking_tars(inspection))
+    fault = InputError(problem, f"expected {nouns} alone", _unpacking_tars(inspection))
     return [fault], skip_notes
 
 

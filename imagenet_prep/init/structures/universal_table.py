@@ -39,7 +39,7 @@ from imagenet_prep.recipes.schema import Recipe, Source
 from imagenet_prep.recipes.splits import place_of_split
 from imagenet_prep.sources.names import text_of
 from imagenet_prep.sources.parquets import has_images
-from imagenet_prep.text import either, listed, number_of
+from imagenet_prep.text import listed, number_of
 
 _METADATA = "metadata"
 _COLUMN = re.compile(r"(.*_)?file_name")
@@ -196,8 +196,8 @@ def _check_splits(table: Path, rows: Rows, options: InitOptions) -> None:
     values = sorted({image.split for image in rows.images if image.split})
     for split, value in options.splits.items():
         if value not in values:
-            problem = f"{table} has no value {value} for --split {split}"
-            expected = f"expected {either(values)}" if values else "expected a column of splits"
+            problem = f"{table} has no column of splits with the value {value} of --split {split}"
+            expected = f"expected one of {listed(values, 20)}" if values else ""
             hint = Hint("without --split: ", options.command(table, splits={}))
             raise UsageError(problem, expected, hint)
     other_values = [value for value in values if value not in options.splits.values()]
@@ -415,7 +415,7 @@ def _unnamed(inspection: Inspection, tables: Sequence[str], bare: Sequence[str])
     """The fault of images in no row."""
     count = number_of(len(bare), "image is", "images are")
     problem = f"{inspection.folder}: {count} in no row of {listed(tables)}: {listed(bare)}"
-    return InputError(problem, "expected a row for each image", "add what is missing")
+    return InputError(problem, "expected a row for each image", "add their rows")
 
 
 STRUCTURES = {"universal-table": recognise}

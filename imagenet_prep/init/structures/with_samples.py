@@ -320,7 +320,7 @@ def _notes_on_labels(files: _SampleFiles) -> list[str]:
         return ["no class: the files have no column called label, class or the like"]
     if files.table.has_labels:
         return []
-    return [f"no class: {label} holds no labels of classes: whole numbers or texts"]
+    return [f"no class: {label} holds no labels of classes: whole numbers alone or texts alone"]
 
 
 def _notes_on_lists(lists: Sequence[str]) -> list[str]:
@@ -367,12 +367,10 @@ def _refuse_no_label(inspection: Inspection, samples: Samples, column: str) -> N
         return
     problem = f"{inspection.folder} has no column {column}"
     if column in samples.columns:
-        problem = f"{inspection.folder}: {column} can't be the label: it has "
-        first_value = next(iter(samples.columns[column]), None)
-        if isinstance(first_value, list):
-            problem += "lists of values"
-        else:
-            problem += "values that are no whole numbers or texts"
+        problem = (
+            f"{inspection.folder}: the values of {column} can't be the labels, whole numbers alone "
+            "or texts alone, none twice in a sample"
+        )
     expected = "expected no --label: no column can be the label"
     if label_columns:
         expected = f"expected --label {either(label_columns)}"
@@ -447,11 +445,11 @@ def _check_label(inspection: Inspection, samples: Samples, kind: str) -> None:
 def _choice(inspection: Inspection, samples: Samples, column: str) -> str:
     """A column of labels in one line, which ends with its command."""
     labels = [label for label in samples.columns[column] if label is not None]
-    images = f"{len(labels):,} of {number_of(len(samples.names), 'image')}"
+    sample_counts = f"{len(labels):,} of {number_of(len(samples.names), 'sample')}"
     class_count = len(set(flat_labels(labels)))
     classes = number_of(class_count, "class", "classes")
     command = inspection.command(label=column)
-    return Hint(f"  {images}, {classes}: ", command)
+    return Hint(f"  {sample_counts}, {classes}: ", command)
 
 
 _FINDERS: dict[str, Callable[[Inspection], Sequence[str]]] = {

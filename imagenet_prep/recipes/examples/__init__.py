@@ -34,7 +34,7 @@ def copy_example(name: str, target: Path | None) -> tuple[Path, str]:
     if name not in (known := list_examples()):
         near = difflib.get_close_matches(name, known, 1)
         expected = (
-            f"expected {near[0]}, perhaps" if near else "expected one of the names in its list"
+            f"expected {near[0]}, perhaps" if near else "expected a name of the list of examples"
         )
         raise UsageError(
             f"no example {name!r}", expected, command_line([program(), "init", "--list"])

@@ -164,7 +164,7 @@ def _number_classes(path: Path, coco: Coco, file: BoxFile) -> dict[int | None, l
         first_name = file.classes.setdefault(category.id, category.name)
         if first_name != category.name:
             place = f"{path}: category {category.id}"
-            problem = f"the name is {category.name!r}, and {first_name!r} in an earlier one"
+            problem = f"the name is {category.name!r}, and was {first_name!r} before"
             raise fault(place, problem, "expected one name for each id")
     return {category.id: category.keypoints for category in coco.categories}
 
@@ -262,7 +262,7 @@ def _check_keypoints(
 ) -> None:
     """Raise InputError if one is far out of the image, or a visibility is no number of a record."""
     if not all(-1 <= coordinate <= 2 for coordinate in (*xs, *ys)):
-        problem = "its keypoints lead far out of the image"
+        problem = "one of its keypoints is far outside the image"
         raise fault(place, problem, "expected x, y in pixels of the image, and visibility of each")
     for visibility in visibilities:
         if not abs(visibility) <= MOST:

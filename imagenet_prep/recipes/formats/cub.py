@@ -62,7 +62,7 @@ def _read_lines(path: Path, word_count: int) -> Iterator[tuple[list[str], str]]:
     text = read_text(path).removesuffix("\n")
     for number, line in enumerate(text.split("\n"), 1):
         place = f"{path}, line {number}"
-        words = line.split(None, word_count - 1)
+        words = line.strip().split(None, word_count - 1)
         if len(words) != word_count:
             problem = f"the line has {number_of(len(words), 'value')}"
             raise fault(place, problem, f"expected {word_count}")

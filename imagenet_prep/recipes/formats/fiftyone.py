@@ -41,7 +41,8 @@ def _read(path: Path) -> list[Drawn]:
     images = []
     if content.samples is not None:
         for number, sample in enumerate(content.samples):
-            images.append(_read_sample(sample, f"{path}: samples[{number}]"))
+            place = f"{path}: samples[{number}]"
+            images.append(_read_sample(sample, content.classes, place))
         return images
     for name, detections in content.labels.items():
         place = f"{path}: labels.{name}"
@@ -50,14 +51,14 @@ def _read(path: Path) -> list[Drawn]:
     return images
 
 
-def _read_sample(sample: dict[str, Any], place: str) -> Drawn:
+def _read_sample(sample: dict[str, Any], classes: list[str] | None, place: str) -> Drawn:
     """An image of a whole dataset."""
     field = _field_of_boxes(sample, place)
     content = [] if field is None else sample[field]["detections"]
     detections = _convert(content, list[_Detection], f"{place}.{field}.detections")
     tags = _convert(sample.get("tags") or [], list[str], f"{place}.tags")
     file_name = _convert(sample.get("filepath"), str, f"{place}.filepath")
-    objects = _read_objects(detections, None, f"{place}.{field}.detections")
+    objects = _read_objects(detections, classes, f"{place}.{field}.detections")
     return Drawn(file_name, place, objects, is_relative=True, split=_split_in(tags))
 
 

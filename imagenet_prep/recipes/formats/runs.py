@@ -65,7 +65,7 @@ def _rows(path: Path) -> Iterator[_RunsOfObject]:
     if _RUNS not in folded:
         expected = "expected a header with it"
         if columns:
-            expected = f"expected it next to the columns {', '.join(columns)}"
+            expected = f"expected it; the columns are {', '.join(columns)}"
         raise fault(str(path), "there is no column EncodedPixels", expected)
     names = next(iter(columns.values()))
     class_columns = (folded[name] for name in _CLASSES if name in folded)

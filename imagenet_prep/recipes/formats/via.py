@@ -80,7 +80,7 @@ def _rows(path: Path) -> Iterator[tuple[str, str, _ViaRegion | None]]:
             problem = f"the attributes can't be read as JSON: {error}"
             raise fault(place, problem, "expected VIA's attributes") from error
         if not isinstance(shape, dict) or not isinstance(attributes, dict):
-            raise fault(place, "the attributes are not an object", "expected VIA's attributes")
+            raise fault(place, "the attributes are not a JSON object", "expected VIA's attributes")
         region = _ViaRegion(shape, attributes) if shape else None
         yield name, place, region
 

@@ -204,7 +204,7 @@ def _refuse_missing_labels(folder: AnnotatedFolder) -> None:
             problem = f"{path} describes a YOLO set, and no text file has a box of an image"
             expected = "expected labels/train/a.txt for images/train/a.jpg"
             without = command("init", folder.path, (("as", "unlabelled"),))
-            hint = Hint("put the folder labels next to images; or leave boxes out: ", without)
+            hint = Hint("put such text files there; or leave boxes out: ", without)
             raise InputError(problem, expected, hint)
 
 
