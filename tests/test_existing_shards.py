@@ -265,7 +265,7 @@ def test_foreign_shards_are_never_mixed_in(layout: Layout) -> None:
             foreign(FIRST, "train-00000-of-00009").refuse_foreign(layout, plan, overwrite=overwrite)
         assert caught.value.lines == [
             f"{layout.output_dir} holds 2 shards that no record lists, {FIRST} first",
-            "expected none, or only those of an earlier run",
+            f"expected none, or the records of the run that made them in {layout.state_dir}",
             "move such shards away, or choose another folder with --output",
         ]
     foreign(FIRST).refuse_foreign(layout, plan, overwrite=True)
@@ -273,7 +273,7 @@ def test_foreign_shards_are_never_mixed_in(layout: Layout) -> None:
         foreign(FIRST).refuse_foreign(layout, plan, overwrite=False)
     assert caught.value.lines == [
         f"{layout.output_dir} holds 1 shard that no record lists, {FIRST} first",
-        "expected none, or only those of an earlier run",
+        f"expected none, or the records of the run that made them in {layout.state_dir}",
         (
             "move such shards away, choose another folder with --output, "
             "or let --overwrite replace those in the way"

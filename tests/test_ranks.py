@@ -561,7 +561,7 @@ def test_the_sbatch_script_of_the_documentation(
 
 def test_nothing_to_merge(tmp_path: Path) -> None:
     """Where no rank has begun, merge says so."""
-    with pytest.raises(InputError, match="no rank has started a set"):
+    with pytest.raises(InputError, match="nothing to merge in"):
         merge(Layout(tmp_path))
 
 

@@ -99,7 +99,7 @@ class ExistingShards(Struct, frozen=True):
         count = number_of(len(self.foreign), "shard")
         raise UsageError(
             f"{layout.output_dir} holds {count} that no record lists, {self.foreign[0]} first",
-            "expected none, or only those of an earlier run",
+            f"expected none, or the records of the run that made them in {layout.state_dir}",
             hint,
         )
 

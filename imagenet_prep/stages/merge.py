@@ -103,7 +103,7 @@ def _nothing_to_merge(state: SetState) -> InputError:
     layout = state.layout
     if state.kind in ("nothing", "foreign"):
         return InputError(
-            f"no rank has started a set in {layout.output_dir}",
+            f"nothing to merge in {layout.output_dir}",
             f"expected {layout.plan_path}, which the first rank of a job array writes",
             Hint(
                 "run ", mention("convert"), " with --rank first; without --rank, no merge is needed"

@@ -213,15 +213,19 @@ def _type_of(error: OSError) -> type[PrepError]:
 
 
 def _path_of(error: OSError) -> str:
-    """The file or URL that the refusal names; "" if it names none, or a descriptor."""
-    name = error.filename
+    """The file or URL that the refusal names; "" if it names none, or a descriptor.
+
+    A folder that a move can't replace is at its target.
+    """
+    name = error.filename2 if error.errno == errno.EISDIR else None
+    name = name or error.filename
     return os.fsdecode(name) if isinstance(name, (str, bytes, os.PathLike)) else ""
 
 
 def _reason(error: OSError) -> str:
     """The system's reason, and the target of a move or a link."""
     reason = str(error.strerror or error)
-    if isinstance(error.filename2, (str, bytes)):
+    if isinstance(error.filename2, (str, bytes)) and error.errno != errno.EISDIR:
         reason += f" (to {os.fsdecode(error.filename2)})"
     return reason
 
