@@ -211,7 +211,7 @@ def _read_all(source: BoxFiles, split: str, engine: Engine, progress: Progress) 
         raise InputError(
             f"{source.path} holds no annotations",
             f"expected files such as {_EXAMPLES[split]}",
-            REMEDY if is_official else WHOLE_COPY,
+            REMEDY if is_official else f"use another path, or {WHOLE_COPY}",
         )
     lines = b"".join(result.lines for result in results)
     totals: Counter[str] = sum((result.totals for result in results), Counter())
