@@ -62,7 +62,7 @@ _CHECK_PERMISSIONS = f"check its permissions and those of its folder {AGAIN}"
 _INPUT = {
     errno.EACCES: _CHECK_PERMISSIONS,
     errno.EPERM: _CHECK_PERMISSIONS,
-    errno.ELOOP: f"a link points back to itself: remove it {AGAIN}",
+    errno.ELOOP: f"a link leads back to itself, or over too many others: remove it {AGAIN}",
     errno.ENAMETOOLONG: "use a shorter name for the file, or a folder with a shorter path",
     errno.ENOTDIR: (
         f"expected a folder, found something else: correct the path, or move that away, {AGAIN}"
