@@ -607,7 +607,7 @@ def test_a_manifest_that_can_not_be_understood(layout: Layout) -> None:
     damage = state.damage
     expected = (
         "expected",
-        "remove it and run the same imagenet-prep convert again: "
+        "remove the manifest and run the same imagenet-prep convert again: "
         "it keeps the shards that journal.jsonl lists, and makes the others",
     )
     assert (damage.kind, damage.subject) == (ProblemKind.BAD_MANIFEST, "manifest.json")
