@@ -40,7 +40,7 @@ def no_shards(
     return InputError(
         absence,
         f"expected files with names like {example_split}-00000-of-01024",
-        Hint(following, "    (or name the folder that holds them)"),
+        Hint("name the folder that holds them, or run the next step: ", following),
     )
 
 
