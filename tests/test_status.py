@@ -178,7 +178,7 @@ def test_what_repair_can_not_mend(converted: Layout) -> None:
     stray.unlink()
     converted.manifest_path.write_bytes(b"{")
     assert verify(converted, ENGINE).problems
-    assert "manifest.json: remove it" in stage(converted, "verify").detail
+    assert "manifest.json: remove the manifest" in stage(converted, "verify").detail
     assert status(converted).following.split()[1] == "convert"
 
 
