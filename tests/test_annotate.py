@@ -530,7 +530,7 @@ HOSTILE_TARS = {
         pack([FILES[0], (member(FILES[1][0], tarfile.SYMTYPE, "/etc/passwd"), b"")]),
         "can't be read at byte 1,024 of its tar\n'n01440764/n01440764_2.xml' is a symbolic link",
     ),
-    "a file twice": (pack(FILES[:1] * 2), f"holds {WNID}/{WNID}_1.xml twice"),
+    "a file twice": (pack(FILES[:1] * 2), f"holds two annotations {WNID}/{WNID}_1.xml"),
     "no annotations": (pack([]), "no annotations"),
     "a web page": (b"<html>" * 99, "is not a tar, or is damaged at byte 0"),
     "an inflated member": (pack([FILES[0], (FILES[1][0], BOMB)]), "beyond the limit of"),

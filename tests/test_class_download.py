@@ -297,6 +297,17 @@ def test_a_class_that_the_archive_lacks_is_named(
     assert not layout.class_tars_dir(ARCHIVES["train"]).exists()
 
 
+def test_an_archive_of_folders_on_a_server_is_not_to_be_unpacked(
+    server: FaultServer, layout: Layout, images: list[bytes]
+) -> None:
+    """No command here can change it: another server may have the official one."""
+    folders = {f"train/n01440764/n01440764_{number}.JPEG": images[number] for number in range(3)}
+    (server.folder / TRAIN).write_bytes(pack(folders))
+    with pytest.raises(InputError, match="foreign") as caught:
+        _download(server, layout)
+    assert caught.value.hint == "check --base-url if you set it, or name another server with it"
+
+
 def test_a_class_that_arrives_damaged_is_set_aside(
     server: FaultServer, layout: Layout, tars: dict[str, bytes]
 ) -> None:

@@ -120,12 +120,12 @@ DAMAGE: dict[str, tuple[Callable[[], bytes], str]] = {
     "without its variable": (lambda: meta_mat(ROWS, name="meta"), "no variable synsets"),
     "without a class": (lambda: meta_mat(ROWS[1:]), "it has 999 of the 1,000 classes"),
     "a class twice": (lambda: meta_mat([*ROWS, ROWS[5]]), "occurs twice"),
-    "without wnids": (lambda: meta_mat(without("WNID")), "lacks WNID"),
+    "without wnids": (lambda: meta_mat(without("WNID")), "has no field WNID"),
     "without counts": (
         lambda: meta_mat(without("num_train_images")),
-        "lacks WNID or num_train_images",
+        "has no field WNID or num_train_images",
     ),
-    "a wnid of another type": (lambda: meta_mat(changed("WNID", [7])), "a name is not text"),
+    "a wnid of another type": (lambda: meta_mat(changed("WNID", [7])), "an entry of WNID is not text"),
     "a count of another type": (
         lambda: meta_mat(changed("num_train_images", "many")),
         "whole number from 1",

@@ -495,7 +495,7 @@ rows(
         "access",
         1,
         6,
-        "found none that it accepts in http_proxy",
+        "found no user name and password that it accepts in http_proxy",
         "set http_proxy=http://USER:PASSWORD@127.0.0.1:",
     ),
     (

@@ -92,9 +92,17 @@ def test_a_raw_folder_that_was_named_is_not_asked_for_again(tmp_path: Path) -> N
     with pytest.raises(InputError) as caught:
         convert(Layout(tmp_path), ENGINE)
     assert caught.value.hint.endswith("    (or name the folder with --raw)")
+    layout = Layout(tmp_path / "data", raw=tmp_path / "raw")
+    with pytest.raises(InputError, match="raw does not exist"):
+        convert(layout, ENGINE)
+    (tmp_path / "raw").write_bytes(b"")
+    with pytest.raises(InputError, match="raw is a file") as caught:
+        convert(layout, ENGINE)
+    assert caught.value.hint == "name the folder that has the images with --raw"
+    (tmp_path / "raw").unlink()
     (tmp_path / "raw").mkdir()
     with pytest.raises(InputError) as caught:
-        convert(Layout(tmp_path / "data", raw=tmp_path / "raw"), ENGINE)
+        convert(layout, ENGINE)
     own = tmp_path / "data" / "raw-data"
     then = f"    (then name {own} with --raw, or another folder)"
     assert caught.value.hint.endswith(then)

@@ -111,8 +111,11 @@ def test_who_is_redirected_to_is_who_refuses(status: int) -> None:
 def test_a_page_is_of_the_server_that_sent_it() -> None:
     """The first server only led to it."""
     answer = _answer(200, PAGE, "http://storage.invalid/x", Content_Type="text/html")
-    with pytest.raises(RefusedError, match=r"^storage\.invalid sent a web page in place of a\.tar"):
+    words = r"^storage\.invalid sent a web page in place of a\.tar"
+    with pytest.raises(RefusedError, match=words) as caught:
         check_is_no_page(answer, PAGE, URL)
+    assert caught.value.detail.startswith("archives.invalid redirects there")
+    assert "account" not in caught.value.hint
 
 
 def test_an_empty_kaggle_token_is_not_called_absent() -> None:
@@ -188,7 +191,7 @@ def test_a_folder_that_cannot_be_listed_is_not_called_empty(
 def test_no_download_into_an_object_store_is_advised() -> None:
     """It writes to a local folder only."""
     error = astray.nothing_found(Layout(Location(MemoryStore(), "set")))
-    assert error.hint == "name the folder that has them with --raw"
+    assert error.hint == "name the folder that has the images with --raw"
 
 
 def test_a_folder_of_raw_data_that_is_a_link_to_nothing_is_named(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from imagenet_prep.engines.worker_faults import died
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import CommandLine
 from imagenet_prep.hints import Hint
+from imagenet_prep.ilsvrc2012 import set_check
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.stages.status import unknown
 from imagenet_prep.stages.verify import look, verify
@@ -286,3 +288,17 @@ def test_a_rank_does_not_judge_the_whole_set(sound: Layout, tmp_path: Path) -> N
     assert "part: rank 0 of 2, not the whole set." in checked.stdout
     for words in ("records:", "order:", "fingerprint:", "can be read"):
         assert words not in checked.stdout
+
+
+def test_a_count_by_the_cut_of_2016_says_so() -> None:
+    """Another tool may have cut the shards elsewhere: what a lost one held is not known."""
+    shards = [f"validation-{number:05d}-of-00002" for number in range(2)]
+    report = SimpleNamespace(name=shards[0], is_whole=True, records=24_000, filenames=())
+    inventory = SimpleNamespace(of=lambda split: shards)
+    split: Any = SimpleNamespace(name="validation", inventory=inventory)
+    split.shards, split.reports = shards, [report]
+    (problem,) = set_check._check_complete(split, set())
+    assert problem.detail == (
+        "1,000 of 50,000 images are missing, if the missing and unreadable shards have as many "
+        "records as in 2016"
+    )

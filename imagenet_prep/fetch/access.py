@@ -148,7 +148,7 @@ def _denied_without_form(url: str, status: int, *, was_sent: bool) -> AccessErro
     detail = f"got {answer}"
     if not was_sent:
         detail += "; your account was not sent"
-    return answer_checks.RefusedError(what, detail, _browser(url), status)
+    return answer_checks.RefusedError(what, detail, answer_checks.with_browser(url), status)
 
 
 def _page_after_sign_in(url: str, credentials: Credentials) -> AccessError:
@@ -157,13 +157,8 @@ def _page_after_sign_in(url: str, credentials: Credentials) -> AccessError:
         f"{host_of(url)} sent a web page in place of {name_of(url)}, after the account "
         f"{_name_of_user(credentials)} was sent",
         "the page may ask to accept terms, or refuse the password",
-        _browser(url),
+        answer_checks.with_browser(url),
     )
-
-
-def _browser(url: str) -> Hint:
-    browser = f"sign in at {host_of(url)} with a browser, read what the site says, and use "
-    return Hint(browser, answer_checks.WITH_COOKIES)
 
 
 def _refuse_if_lasting(session: Session, url: str) -> None:
@@ -203,7 +198,7 @@ def _send_form(session: Session, form: LoginForm, credentials: Credentials, url:
         raise AccessError(
             f"the sign-in form of {host} can't be trusted with a password",
             f"expected a form that sends it to {scheme}://{host}, and not in a URL (POST)",
-            _browser(url),
+            answer_checks.with_browser(url),
         )
     session.post(form.action, form.filled(credentials.username, credentials.password)).close()
 
@@ -227,7 +222,7 @@ def _load_cookies(path: Path) -> MozillaCookieJar:
         # the original message quotes the line it could not read, and a cookie with it
         raise UsageError(
             f"{path} can't be read as cookies",
-            "expected UTF-8 in Netscape's format of cookies.txt, as browser extensions write it",
+            "expected a cookies.txt in Netscape's format and UTF-8, as browser extensions write it",
             "export it again",
         ) from None
     for cookie in jar:
@@ -297,7 +292,8 @@ def _cookies_refused(
     else:
         what = f"{jar.filename} holds no cookie for {host}"
         detail = f"it holds cookies for {listed(dict.fromkeys(domains), 3) or 'no site'}"
-    hint = f"sign in at {host} with a browser, and export its cookies again"
+    sign_in = f"sign in at {host} with a browser, and export its cookies again"
+    hint = f"{sign_in}; check --base-url if you set it"
     return answer_checks.RefusedError(what, detail, hint)
 
 

@@ -81,6 +81,9 @@ def check_is_no_page(
 def page_error(response: requests.Response, url: str) -> RefusedError:
     """The error for a web page in place of a file, maybe from a server that ``url`` leads to."""
     what = f"{host_of(response.url)} sent a web page in place of {name_of(url)}"
+    if origin(response.url) != origin(url):  # it gets no credentials
+        detail = f"{host_of(url)} redirects there; nothing of the page was kept"
+        return RefusedError(what, detail, with_browser(url))
     return RefusedError(what, "expected the file; nothing of the page was kept", account_hint(url))
 
 
@@ -180,6 +183,12 @@ def account_hint(url: str) -> str:
         ask = f"ask {host_of(url)} whether your account has access"
         return Hint(f"{ask}, or {_BROWSER}", WITH_COOKIES)
     return without_account(url)
+
+
+def with_browser(url: str) -> Hint:
+    """The hint for a site that only a browser may be able to sign in to."""
+    browser = f"sign in at {host_of(url)} with a browser, read what the site says, and use "
+    return Hint(browser, WITH_COOKIES)
 
 
 def without_account(url: str) -> str:

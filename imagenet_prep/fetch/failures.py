@@ -61,7 +61,7 @@ _ASKS, _CLIENT = (
     "fetch the file with a client that has one, and move it into raw-data/",
 )
 
-_DISAGREES = "and this machine can't agree on a TLS connection"
+_DISAGREES = "makes no TLS connection with this machine"
 _OTHERS = "ask its administrator: it may require a client certificate, or use old ciphers or keys"
 _LASTING_TLS = (  # a part of OpenSSL's reason, what it means, what to do
     ("WRONG_VERSION|HTTP_REQUEST|RECORD_LAYER|PACKET_LENGTH|UNKNOWN_PROTOCOL", _NO_TLS, _PORT),
@@ -302,8 +302,8 @@ class Proxy(NamedTuple):
             got += f" and offers {schemes}"
         address = f"{self.scheme}://USER:PASSWORD@{self.name}"
         raise AccessError(
-            f"the proxy {self.name} requires a user name and a password",
-            f"found none that it accepts in {self.variable}: {got}",
+            f"the proxy {self.name} requires a sign-in",
+            f"found no user name and password that it accepts in {self.variable}: {got}",
             f"set {self.variable}={address} ({_ESCAPES}), or {direct}",
         )
 

@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import PurePosixPath
 
 import requests
 import urllib3
@@ -235,9 +235,9 @@ class RemoteFile(Struct, frozen=True):
     is_trusted: bool = False
 
     @property
-    def path(self) -> Path:
+    def path(self) -> PurePosixPath:
         """The file's name in messages."""
-        return Path(host_of(self.url)) / name_of(self.url)
+        return PurePosixPath(host_of(self.url)) / name_of(self.url)
 
     def __len__(self) -> int:
         return self.remote.total

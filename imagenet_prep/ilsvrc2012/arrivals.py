@@ -32,6 +32,7 @@ from imagenet_prep.text import is_web_page, number_of
 
 _END_BLOCKS = 1024  # bytes of zeros at the end of a tar (POSIX.1-2017, ustar Interchange Format)
 _SMALL = 1 << 16  # bytes: a file that is read as a whole, if the server serves no parts
+_ANOTHER_SERVER = "check --base-url if you set it, or name another server with it"
 _FORMATS = {
     ".tar": "a tar archive",
     ".gz": "gzip data",
@@ -153,10 +154,11 @@ def _fault_of_tar(view: FileSlices) -> str:
     for name, start, length in iter_members(view, 0, len(view)):
         if name.endswith(b".tar"):
             next(iter_members(view, start, start + length), None)
-            if length < _END_BLOCKS or any(view[start + length - _END_BLOCKS : start + length]):
+            end = start + length
+            if length < _END_BLOCKS or any(view[end - _END_BLOCKS : end]):
                 return (
-                    f"it is damaged before byte {start + length:,}: "
-                    f"{name.decode('utf-8', 'replace')} has no end"
+                    f"expected {_END_BLOCKS:,} zero bytes at the end of "
+                    f"{name.decode('utf-8', 'replace')}, before byte {end:,}"
                 )
     return ""
 
@@ -190,14 +192,17 @@ class RemoteClasses(Struct, frozen=True):
             f"looking for {number_of(len(wnids), 'class', 'classes')} in {filename}"
         )
         source = RemoteFile(session, url, remote, manner.pace)
-        places = class_tars(source, wnids)
+        try:
+            places = class_tars(source, wnids)
+        except InputError as fault:  # its hint is about a file of one's own
+            raise InputError(fault.what, fault.detail, _ANOTHER_SERVER) from None
         lacking = [wnid for wnid in wnids if wnid not in places]
         if lacking:
             raise InputError(
                 f"{source.path} has no {lacking[0]}.tar",
                 f"expected {number_of(len(wnids), 'class', 'classes')}, "
                 f"{len(lacking):,} of them missing",
-                "check --base-url if you set it",
+                _ANOTHER_SERVER,
             )
         spans: dict[str, Span] = {}
         for wnid, (offset, length) in places.items():
@@ -243,6 +248,6 @@ class RemoteClasses(Struct, frozen=True):
             images, _ = ArchiveIndex("train")((tar, wnid, 0, None))
             fault = "" if len(images) else "it holds no image"
         except InputError as error:
-            fault = f"{error.what}: {error.detail}"
+            fault = f"{error.what}: {error.detail}".replace(str(tar), "it")
         if fault:
             raise set_aside(layout, f"{wnid}.tar", fault)

@@ -37,7 +37,7 @@ from imagenet_prep.ilsvrc2012.repacked import (
 from imagenet_prep.sources.compressed_tars import compression_of, decompress_command
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.durable import move_away
-from imagenet_prep.storage.files import IN_WORDS, kind_of, names_in, open_file, scan
+from imagenet_prep.storage.files import IN_WORDS, absence_of, kind_of, names_in, open_file, scan
 from imagenet_prep.storage.layout import STATE_NAME, Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.storage.refusals import unreadable
@@ -48,6 +48,8 @@ _SPLIT_FOLDERS = ("train", "training", "val", "valid", "validation")
 _LOOKED_AT = 50  # names of a folder to look at
 
 _UNFINISHED = (".part", ".partial", ".crdownload", ".download", ".aria2", ".tmp")
+
+_NAME_WITH_RAW = "name the folder that has the images with --raw"
 
 TASK_3 = "_t3."
 """In the names of archives of another task of 2012, with dogs only: they have class tars too."""
@@ -84,7 +86,7 @@ def find_astray(layout: Layout, key: str) -> Astray | None:
         folders += [layout.own_raw_dir, layout.data_dir]
     for folder in dict.fromkeys(folders):
         if not _may_be_folder(folder):
-            return _no_folder(folder)
+            return _no_folder(layout, folder)
         in_data_dir = folder == layout.data_dir and folder != layout.raw_dir
         raw_dir = layout.own_raw_dir if in_data_dir else folder
         for name in _archive_names(folder)[:_LOOKED_AT]:
@@ -210,13 +212,13 @@ def _one_folder_too_deep(layout: Layout, above: AnyPath, key: str) -> Astray:
     return Astray(finding, f"expected {above} as DATA_DIR", mend, advice=advice)
 
 
-def _no_folder(folder: AnyPath) -> Astray:
+def _no_folder(layout: Layout, folder: AnyPath) -> Astray:
     """Something else than a folder where one of raw data, or DATA_DIR, is expected."""
     kind = kind_of(folder)
-    expected = "expected a folder"
-    if kind == "nothing":
-        expected = "expected a folder: is the disk mounted that the link leads to?"
-    return Astray(f"{folder} is {IN_WORDS[kind]}", expected, move_away(folder))
+    is_mounted = ": is the disk mounted that the link leads to?" if kind == "nothing" else ""
+    expected = f"expected a folder{is_mounted}"
+    advice = _NAME_WITH_RAW if folder == layout.raw else ""
+    return Astray(f"{folder} is {IN_WORDS[kind]}", expected, move_away(folder), advice=advice)
 
 
 def _no_file(path: AnyPath, kind_in_words: str) -> Astray:
@@ -242,7 +244,7 @@ def refuse_wrong_folder(layout: Layout) -> None:
     if above is not None:
         raise _one_folder_too_deep(layout, above, facts.TRAIN).error
     if not _may_be_folder(raw_dir):
-        raise _no_folder(raw_dir).error
+        raise _no_folder(layout, raw_dir).error
 
 
 def refuse_astray(layout: Layout, key: str) -> None:
@@ -292,19 +294,15 @@ def refuse_empty(layout: Layout, source: ImageSource, part: Part) -> None:
             f"expected images of its classes, such as {min(part.labels)}",
             "get a copy with these classes, or choose other classes",
         )
+    expected = "expected images with the names of image-net.org"
     if not source.is_unpacked:
         other = "get an intact copy of it, or move it away to use another copy"
-        raise InputError(what, "expected images with the names of image-net.org", other)
+        raise InputError(what, expected, other)
+    move = "move it away, and run the same command again; for images of your own: "
     raise InputError(
         what,
-        (
-            "expected images in folders such as n01440764, or an archive of image-net.org; "
-            f"found {listed(names) or 'nothing'}"
-        ),
-        Hint(
-            "move it away, and run the same command again; for images of your own: ",
-            command("init", source.path),
-        ),
+        f"{expected}, in folders such as n01440764; found {listed(names) or 'nothing'}",
+        Hint(move, command("init", source.path)),
     )
 
 
@@ -317,11 +315,11 @@ def nothing_found(layout: Layout) -> InputError:
         "expected the archives of image-net.org, folders train/ and val/, "
         "or a copy of Kaggle or Hugging Face"
     )
-    return InputError(
-        f"found no images of ImageNet in {layout.raw_dir}",
-        f"{expected}; found {listed(names) or 'nothing'} in {folder}",
-        _hint_without_images(layout),
-    )
+    what = f"found no images of ImageNet in {layout.raw_dir}"
+    if layout.raw is not None and not layout.raw.exists():
+        what = absence_of(layout.raw)
+    detail = f"{expected}; found {listed(names) or 'nothing'} in {folder}"
+    return InputError(what, detail, _hint_without_images(layout))
 
 
 def _hint_without_images(layout: Layout) -> str:
@@ -344,13 +342,9 @@ def _hint_without_images(layout: Layout) -> str:
 def download_hint(layout: Layout) -> str:
     """How to get the images: the command, or another folder that has them."""
     if local_or_none(layout.data_dir) is None:  # download writes to a local folder
-        return "name the folder that has them with --raw"
-    with_raw = "or name the folder with --raw"
-    if layout.raw is not None:
-        is_apart = not layout.reads_own_raw and layout.raw != layout.data_dir
-        with_raw = "or name another folder with --raw"
-        if is_apart:
-            with_raw = f"then name {layout.own_raw_dir} with --raw, or another folder"
+        return _NAME_WITH_RAW
+    then = f"then name {layout.own_raw_dir} with --raw, or another folder"
+    with_raw = "or name the folder with --raw" if layout.raw is None else then
     return Hint(command("download", layout.data_dir), f"    ({with_raw})")
 
 

@@ -24,6 +24,8 @@ _STEP = 256  # files between two updates of the progress
 _NO_FILE = ("expected an annotation", "remove it")
 """The expectation and the remedy for an entry of a folder that is no file."""
 
+_ONE_EACH = "expected one annotation of each image"
+
 File = tuple[str, str, bytes]
 """Folder name, file name without suffix, content of one annotation."""
 
@@ -57,7 +59,7 @@ class BoxFiles(Struct, frozen=True):
     def _twins(self, folder: str, name: str) -> InputError:
         """The error for two annotations of one image."""
         shown = f"{folder}/{name}.xml".lstrip("/")
-        return InputError(f"{self.path} holds {shown} twice", "expected every file once", REMEDY)
+        return InputError(f"{self.path} holds two annotations {shown}", _ONE_EACH, REMEDY)
 
     @abstractmethod
     def _files(self, progress: Progress) -> Iterator[File]:
@@ -99,7 +101,7 @@ class BoxFolder(BoxFiles, frozen=True):
         twins = [path for path in self._paths() if (path.parent.name, path.stem) == (folder, name)]
         return InputError(
             f"{' and '.join(map(str, twins))} are of the same image",
-            "expected one annotation of each image",
+            _ONE_EACH,
             "remove one of them",
         )
 

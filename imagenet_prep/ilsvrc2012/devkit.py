@@ -161,12 +161,12 @@ class _Matrix(NamedTuple):
         element = next(self.values, None)
         encoding = _ENCODINGS.get(element.data_type) if element else None
         if element is None or encoding is None or self.matrix_class != _CHARACTERS:
-            raise _Fault("a name is not text")
+            raise _Fault("an entry of WNID is not text")
         suffix = {"<": "le", ">": "be"}[element.order] if encoding.endswith("-") else ""
         try:
             return str(element.data, encoding + suffix)
         except UnicodeDecodeError:
-            raise _Fault("a name is not text") from None
+            raise _Fault("an entry of WNID is not text") from None
 
     def number(self) -> int:
         """Its only number, a count."""
@@ -194,10 +194,10 @@ def _synsets(content: bytes) -> Iterator[Mapping[str, _Matrix]]:
 
 def _structs(matrix: _Matrix) -> Iterator[Mapping[str, _Matrix]]:
     if matrix.matrix_class != _STRUCT or matrix.size > _MOST_SYNSETS:
-        raise _Fault(f"synsets is not an array of at most {_MOST_SYNSETS:,} structs")
+        raise _Fault(f"the variable synsets is not an array of at most {_MOST_SYNSETS:,} structs")
     keys = _field_names(matrix)
     if not {"WNID", "num_train_images"} <= set(keys):
-        raise _Fault("synsets lacks WNID or num_train_images")
+        raise _Fault("the variable synsets has no field WNID or num_train_images")
     for _ in range(matrix.size):
         yield {key: _matrix(_next(matrix.values)) for key in keys}
 

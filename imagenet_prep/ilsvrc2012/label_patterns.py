@@ -12,7 +12,7 @@ from imagenet_prep.model import Problem, ProblemKind
 LABEL_PATTERNS = {
     ProblemKind.ZERO_BASED_LABELS: (
         "labels count from 0: {} of {} records have their class's label minus 1",
-        "add 1 to image/class/label when reading, or make the set again with labels from 1",
+        "make the set again with labels from 1, or add 1 to these labels when reading",
     ),
     ProblemKind.DEVKIT_LABELS: (
         (
@@ -20,7 +20,7 @@ LABEL_PATTERNS = {
             "place of the label"
         ),
         (
-            "make the set again, or translate them: line N of "
+            "make the set again, or translate these labels: line N of "
             "imagenet_prep/ilsvrc2012/data/imagenet_2012_devkit_synsets.txt has the class of id N"
         ),
     ),

@@ -7,7 +7,7 @@ lost, repeated or swapped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
@@ -40,6 +40,20 @@ class OrderProblem(Struct, frozen=True):
 
     problem: Problem
     lost_images: tuple[str, ...] = ()
+
+
+def original_sizes(images: int, shards: int) -> list[int]:
+    """The records of each shard, as the original's script cuts so many images."""
+    return [stop - start for start, stop in pairwise(order.bounds(images, shards))]
+
+
+def count_planned(split: str, all_shards: Sequence[str], shards: Collection[str]) -> int:
+    """The records that the original's partition gives ``shards``, which are some of a split's."""
+    if not shards:
+        return 0
+    sizes = original_sizes(facts.IMAGES[split], len(all_shards))
+    size_of = dict(zip(all_shards, sizes, strict=True))
+    return sum(size_of[shard] for shard in shards)
 
 
 def examine_order(

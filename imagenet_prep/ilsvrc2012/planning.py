@@ -173,7 +173,7 @@ def _check_count(split: str, images: int, shards: int) -> list[str]:
     if shards > most_shards:
         raise UsageError(
             f"can't cut {number_of(images, 'image')} into {number_of(shards, f'{split} shard')}",
-            f"expected at most {most_shards:,}",
+            f"expected at most {number_of(most_shards, 'shard')}",
             set_number,
         )
     if shards <= images:

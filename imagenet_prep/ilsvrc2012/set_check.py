@@ -7,7 +7,6 @@ This works on shards from anywhere, without a manifest.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
-from itertools import pairwise
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,7 +30,9 @@ from imagenet_prep.ilsvrc2012.order_check import (
     Ordering,
     OrderProblem,
     check_order,
+    count_planned,
     examine_order,
+    original_sizes,
 )
 from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 from imagenet_prep.ilsvrc2012.repeated_images import check_unique, find_identical_shards
@@ -227,7 +228,7 @@ def _class_notes(split: _Split, *, is_part: bool) -> Iterator[str]:
     if inventory.manifest is not None or inventory.is_unfinished or not split.reports:
         return
     sizes = [report.records for report in split.reports]
-    if sizes != _original_sizes(sum(sizes), len(sizes)):
+    if sizes != original_sizes(sum(sizes), len(sizes)):
         yield f"{split.name}: the records per shard differ from the original's partition"
 
 
@@ -235,11 +236,6 @@ def _with_words(wnids: Iterable[str]) -> list[str]:
     """Each class with its words, as "n01440764 (tench, Tinca tinca)"."""
     words = facts.texts()
     return [f"{wnid} ({words[wnid]})" for wnid in wnids]
-
-
-def _original_sizes(images: int, shards: int) -> list[int]:
-    """The records of each shard, as the original's script cuts so many images."""
-    return [stop - start for start, stop in pairwise(order.bounds(images, shards))]
 
 
 # a split without a record of it -------------------------------------------------------------------
@@ -313,13 +309,22 @@ def _check_complete(split: _Split, reported_images: set[str]) -> Iterator[Proble
     whole_shards = {report.name for report in whole_reports}
     broken_shards = set(split.shards) - whole_shards
     records = sum(report.records for report in whole_reports)
-    missing = images - records - _count_planned(split, broken_shards) - len(reported_images)
+    planned = count_planned(split.name, split.shards, broken_shards)
+    missing = images - records - planned - len(reported_images)
     if missing < 0:
         is_known = not broken_shards and not reported_images
-        yield _too_many(split.name, -missing, records if is_known else None)
+        problem = _too_many(split.name, -missing, records if is_known else None)
     elif missing > 0:
         names = [] if broken_shards else _find_missing(split, whole_reports, reported_images)
-        yield _missing_images(split, records, missing, names)
+        problem = _missing_images(split, records, missing, names)
+    else:
+        return
+    if broken_shards:
+        problem = replace(problem, detail=problem.detail + _AS_PLANNED)
+    yield problem
+
+
+_AS_PLANNED = ", if the missing and unreadable shards have as many records as in 2016"
 
 
 def _too_many(split: str, surplus: int, records: int | None) -> Problem:
@@ -359,15 +364,6 @@ def _missing_images(
         got=f"{records:,}",
         count=missing,
     )
-
-
-def _count_planned(split: _Split, shards: Collection[str]) -> int:
-    """The records that the original's partition gives these shards of a split."""
-    if not split.shards:
-        return 0
-    sizes = _original_sizes(facts.IMAGES[split.name], len(split.shards))
-    size_of = dict(zip(split.shards, sizes, strict=True))
-    return sum(size_of[shard] for shard in shards)
 
 
 def _find_missing(

@@ -220,7 +220,7 @@ def _joined(records: ShardSet, path: _Path, data_dir: _Path) -> list[Any]:
         )
     lacking = [name for name in names if name not in value_by_name]
     if lacking:
-        hint = "name each record by its file name"
+        hint = "add a value for each record, by its file name"
         if isinstance(value_by_name, _RealByImage):
             hint = f"a list of {_VALIDATION:,} values is for ImageNet's validation images alone"
         raise InputError(
