@@ -821,7 +821,7 @@ def test_polygons_without_pycocotools(tmp_path: Path, monkeypatch: pytest.Monkey
             "size of the mask of its object 2: expected 41 x 82 pixels, got 3 x 3",
         ),
         (lambda masks: [b"no PNG", masks[1]], "the mask of its object 1: not a PNG"),
-        (lambda masks: masks[:1], "the numbers of values of its boxes don't match"),
+        (lambda masks: masks[:1], "the features of its boxes differ in length"),
     ],
 )
 def test_verify_finds_wrong_masks_of_objects(

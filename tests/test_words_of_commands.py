@@ -223,7 +223,7 @@ def test_a_broken_link_is_named_as_one(places: Path) -> None:
     refused = command_here("init", places / "pipe", status=2)
     assert error_lines(refused)[0] == f"error: {places}/pipe is neither a file nor a folder"
     refused = command_here("init", places / "file", status=2)
-    assert error_lines(refused)[0] == f"error: {places}/file is a file, but no table"
+    assert error_lines(refused)[0] == f"error: {places}/file is a file"
 
 
 _FILE_OPTIONS = [

@@ -172,9 +172,7 @@ def _is_table(folder: Path) -> bool:
         return False
     if folder.is_file() and is_table(folder):
         return True
-    problem = absence_of(folder)
-    if folder.is_file():
-        problem = f"{folder} is a file, but no table"
+    problem = f"{folder} is a file" if folder.is_file() else absence_of(folder)
     tables = ", ".join(ENDINGS)
     raise UsageError(problem, f"expected a folder of data, or a table ({tables})")
 
@@ -239,7 +237,7 @@ def _imagenet_itself(folder: Path, archive: Path, refused: InputError) -> InputE
     else:
         data_dir = Path(f"{folder.resolve().name}-shards")
         call = command("convert", data_dir, (("raw", raw_dir),))
-    problem = f"{folder} has ImageNet's own archives: {archive}"
+    problem = f"{folder} has an archive with a name of ImageNet's own: {archive}"
     hint = Hint("convert needs no recipe for ImageNet: ", call)
     error = InputError(problem, "init writes recipes for other data sets", hint)
     return error.with_choices(refused.choices)
