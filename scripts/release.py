@@ -112,7 +112,7 @@ def _look(package: str, names: list[str], needed: tuple[str, ...]) -> None:
 
 def _try(python: str, wheel: Path, version: str, *packages: str) -> None:
     """Install the wheel in an empty environment, with these packages if given,
-    and run the demo and its report from an empty folder.
+    and run the demo, its report and a recipe from an empty folder.
     """
     with tempfile.TemporaryDirectory() as folder:
         _run(python, "-m", "venv", f"{folder}/venv")
@@ -125,8 +125,11 @@ def _try(python: str, wheel: Path, version: str, *packages: str) -> None:
             sys.exit(f"{python}: expected version {version}, got {said}")
         _run(program, "demo", "demo-data", "--quiet", cwd=folder)
         _run(program, "report", "demo-data", "--quiet", cwd=folder)
+        _run(program, "export", "folders", "demo-data", "images", "--quiet", cwd=folder)
+        _run(program, "init", "images/train", "--quiet", cwd=folder)
+        _run(program, "convert", "shards", "--config", "train.yaml", "--quiet", cwd=folder)
         kind = "the oldest packages" if packages else "the newest packages"
-        print(f"{python}, {kind}: installed, demo and report made", flush=True)
+        print(f"{python}, {kind}: installed, demo, report and a recipe's shards made", flush=True)
 
 
 def _run(*command: str | Path, cwd: str | Path = ROOT) -> None:
