@@ -171,7 +171,7 @@ class LogFile(LocalPath):
         return log
 
 
-class RankType(click.ParamType[Any]):
+class RankType(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
     """R/W, or "auto": a Share."""
 
     name = "rank"
