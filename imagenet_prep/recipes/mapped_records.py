@@ -91,8 +91,8 @@ class MappedRecorder(Recorder, frozen=True):
             if value is not None:
                 _append(entries, mapped, value)
             elif not mapped.optional:
-                entry = f"{mapped.feature}: {{from: {mapped.column}, optional: true}}"
-                remedy = f"write in the recipe's `record`: {entry}"
+                entry = f"{{from: {mapped.column}, type: {mapped.kind}, optional: true}}"
+                remedy = f"write in the recipe's `record`: {mapped.feature}: {entry}"
                 raise ImageError(f"it has no value for {mapped.column}", remedy)
         total = sum(map(len, entries))
         head = b"\x0a" + varint(total)  # of Example.features, the only field of an Example
