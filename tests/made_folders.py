@@ -891,7 +891,7 @@ FOLDERS: dict[str, Made] = {
         train=CIFAR_RIGHT["train"],
     ),
     "a pickle that runs code": refused(
-        {"data_batch_1": pickle.dumps(print)}, "names builtins.print"
+        {"data_batch_1": pickle.dumps(print)}, "requires builtins.print"
     ),
     "few labels": refused(
         {"x_train.npy": array(6, 8, 8), "y_train.npy": array(5)},

@@ -704,7 +704,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
                 )
             )
         },
-        "regions[0]: 2 checkboxes are ticked in its attribute class; expected one, the class",
+        "regions[0]: 2 checkboxes are ticked in its attribute class; expected one that is ticked: the class",
     ),
     "VIA: a number for the class": (
         {"v.json": json.dumps(via({**rect(CAT), "region_attributes": {"class": 3}}))},
@@ -862,7 +862,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     "COCO: names of another folder": (
         {"c.json": coco("photos/b.jpg", CAT)},
         (
-            "c.json: 1 annotated image, which is not among the images; expected names such as "
+            "c.json: 1 image is named, and it is not in the source; expected names such as "
             "a.jpg, got photos/b.jpg"
         ),
     ),

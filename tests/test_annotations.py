@@ -486,12 +486,12 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "COCO: outside": (
         COCO,
         item("annotations", 0, bbox=[0, 0, 500, 3]),
-        "a box of 0, 0, 500, 3 leads out",
+        "a box of xmin 0, ymin 0, xmax 500, ymax 3 leads out",
     ),
     "COCO: two pixels outside": (
         COCO,
         item("annotations", 0, bbox=[-2, 0, 5, 3]),
-        "a box of -2, 0, 3, 3 leads out of",
+        "a box of xmin -2, ymin 0, xmax 3, ymax 3 leads out of",
     ),
     "COCO: reversed": (COCO, item("annotations", 0, bbox=[9, 9, -5, 3]), "xmin <= xmax"),
     "COCO: no size": (
@@ -537,7 +537,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "COCO: no box": (
         COCO,
         coco(lambda v: v["annotations"][1].pop("bbox")),
-        "annotations[1] (id 2): the object has no bbox; expected it, or an outline",
+        "annotations[1] (id 2): the object has no bbox; expected a bbox, or an outline",
     ),
     "COCO: no such image": (
         COCO,
@@ -651,7 +651,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "VOC: other images, and a file without an ending": (
         VOC,
         other_images_and_a_license,
-        "voc/Annotations: 6 files, and none of them has the name of an image; expected a name such "
+        "voc/Annotations: 6 files have annotations, and none has the name of an image; expected a name such "
         "as 2007_000000.xml for the image voc/JPEGImages/2007_000000.jpg, got ",
     ),
     "VOC: an entity": (
@@ -721,7 +721,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "YOLO: centre outside": (
         YOLO,
         yolo("0 0.5 1.5 0.1 0.1"),
-        "line 2: a box of 0.45, 1.45, 0.55, 1.55 leads out of",
+        "line 2: a box of xmin 0.45, ymin 1.45, xmax 0.55, ymax 1.55 leads out of",
     ),
     "YOLO: a class too many": (
         YOLO,
@@ -736,7 +736,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "YOLO: outside": (
         YOLO,
         yolo("0 0.05 0.5 0.2 0.1"),
-        "line 2: a box of -0.05, 0.45, 0.15, 0.55 leads out of",
+        "line 2: a box of xmin -0.05, ymin 0.45, xmax 0.15, ymax 0.55 leads out of",
     ),
     "YOLO: no names": (YOLO.replace(", names: yolo/data.yaml", ""), nothing, "no `names`"),
     "YOLO: no YAML": (
@@ -871,7 +871,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "annotated when turned": (
         XMLS,
         saves("xml/a.xml", voc_xml(48, 80, "")),
-        "has 80 x 48: its EXIF orientation may",
+        "has 80 x 48: width and height are swapped, perhaps by an EXIF",
     ),
     "a mask of another size": (
         MASKS,
@@ -887,6 +887,11 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         MASKS,
         saves("m/a.png", mask(80, 48)[:-20]),
         "its mask m/a.png: the PNG has no whole end",
+    ),
+    "the remedy for a mask that is cut": (
+        MASKS,
+        saves("m/a.png", mask(80, 48)[:-20]),
+        "; replace the mask, or leave",
     ),
     "an image without a mask": (
         MASKS,

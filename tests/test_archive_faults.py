@@ -140,7 +140,7 @@ NOT_READ = {
     "a device": ("x.tar", pack([(member("a", tarfile.CHRTYPE), b"")])),
     "a pipe": ("x.tar", pack([(member("a", tarfile.FIFOTYPE), b"")])),
     "a sparse file": ("x.tar", pack([(member("a", b"S"), b"")])),
-    "of type 'V'": ("x.tar", pack([(member("a", b"V"), b"")])),
+    "of tar's type 'V'": ("x.tar", pack([(member("a", b"V"), b"")])),
     "marked as encrypted": ("x.zip", make_zip([Made(b"a", central={"flags": 1})])),
     "has compression method 14": ("x.zip", of_python(zipfile.ZIP_LZMA)),
     "has compression method 12": ("x.zip", of_python(zipfile.ZIP_BZIP2)),
@@ -280,7 +280,7 @@ def test_a_member_with_an_odd_name_is_named(
 def test_a_name_that_is_too_long_is_not_called_one_with_control_characters(tmp_path: Path) -> None:
     """The error has its length, and not the whole name."""
     error = refused(saved(tmp_path, "x.tar", pack({"n" * 9000: b"1"})))
-    assert "x.tar holds a file whose name is too long: 'nnn" in error.what
+    assert "x.tar holds a file whose path is too long: 'nnn" in error.what
     assert error.detail == "expected at most 8,191 characters, got 9,000"
     assert len(error.what) < 400
 

@@ -21,7 +21,7 @@ from imagenet_prep.images.arrays import ArrayError, names_in_npz, parse_array
 from imagenet_prep.model import Item
 from imagenet_prep.recipes.columns import Mapped
 from imagenet_prep.recipes.mapped_records import MappedRecorder
-from imagenet_prep.sources.array_files import open_arrays
+from imagenet_prep.sources.array_files import names_of_classes, open_arrays
 from imagenet_prep.sources.lmdb_pages import iter_lmdb
 from imagenet_prep.sources.mds_shards import iter_mds
 from imagenet_prep.tfrecord.example import Kind
@@ -169,7 +169,7 @@ FAULTS = {
     "rows of CIFAR": ("data_batch_1.bin", bytes(9), "the bytes of an image and its label", True),
     "an empty shard": ("a.mds", b"", "it is empty", True),
     "many samples": ("a.mds", b"\0\0\0\x40" * 9, "claims 1,073,741,824 samples: expected", True),
-    "other JSON": ("a.mds", mds({}, [b"a"]), "its description of columns can't be read", True),
+    "other JSON": ("a.mds", mds({}, [b"a"]), "the JSON that describes its columns", True),
     "raw pixels": (
         "a.mds",
         mds(columns("pil"), [struct.pack("<I", 1) + b"a"]),
@@ -180,6 +180,14 @@ FAULTS = {
     "three bytes": ("a.mdb", b"abc", "it is too short, or its parts contradict each other", True),
     "no database": ("a.mdb", bytes(9999), "it does not start as an LMDB does", True),
 }
+
+
+def test_a_file_of_class_names_is_not_called_arrays(tmp_path: Path) -> None:
+    """No advice to save images as arrays helps it."""
+    (tmp_path / "batches.meta").write_bytes(pickle.dumps(OF_PYTHON, 4))
+    with pytest.raises(InputError, match="can't be read as a file of class names") as caught:
+        names_of_classes(tmp_path / "batches.meta")
+    assert caught.value.hint == "get an intact copy of it, or move it away"
 
 
 @pytest.mark.parametrize("case", FAULTS)
@@ -250,7 +258,7 @@ SOUND: dict[str, tuple[Callable[[bytes], Any], bytes, str]] = {
     "floats for whole numbers": (
         array_recorder("values", kind="int64"),
         npy(np.array([0.5])),
-        "write type: float there",
+        "write type: float for values in the recipe",
     ),
     "beyond 63 bits": (
         array_recorder("values", kind="int64"),

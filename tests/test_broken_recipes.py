@@ -47,6 +47,7 @@ RECIPES = {
     "wrong type": (FILES + "num_shards: many\n", "line 2: num_shards: 'many'", "a whole number"),
     "no choice": (FILES + "compression: zip\n", "line 2: compression: 'zip'", "none, gzip or zlib"),
     "out of range": (FILES + "num_shards: 0\n", "line 2: num_shards: 0", ">= 1"),
+    "a control character": ("seed: 1\nx: \x07\n", "line 2: not valid YAML", "unacceptable"),
     "key twice": ("seed: 1\n" + FILES + "seed: 2\n", "line 3: seed is in line 1", "once"),
     "no YAML": (FILES + "record: {a: [}\n", "line 2: not valid YAML", ""),
     "quote without an end": (FILES + 'strip: "x\n', "line 2: not valid YAML", "no quotation mark"),
@@ -118,6 +119,17 @@ RECIPES = {
         "or tar",
     ),
     "no file": ("source: {files: []}\n", "line 1: source.files: nothing in it", "a pattern"),
+    "an empty mapping of files of labels": (
+        FILES + "labels: {file: {}}\n",
+        "labels.file: nothing in it",
+        "a path",
+    ),
+    "no file of boxes": (
+        FILES + "boxes: {coco: {train: []}}\n",
+        "boxes.coco.train: nothing in it",
+        "a path",
+    ),
+    "no folder of masks": (FILES + "mask: {folder: []}\n", "mask.folder: nothing in it", "a path"),
     "no file of a split": (
         "source:\n  tfrecord:\n    train: []\n",
         "line 3: source.tfrecord.train: nothing in it",
@@ -415,12 +427,12 @@ INPUTS = {
     "a manifest of a split that leads out": (
         FOLDERS + "splits: {train: {manifest: out.txt}}\n",
         "out.txt, line 2: ../x is not written as a path below",
-        "correct the line, or name a folder that holds all files in `source`",
+        "correct the line, or change the folder where paths start, in `source`",
     ),
     "a manifest that leads out of the folder of a pattern": (
         "manifest_file: absolute.txt\ninput_file_pattern: ../*/arrays/*.npy\n",
         "absolute.txt, line 1: /etc/passwd is not written as a path",
-        "name a folder that holds all files in `input_file_pattern`",
+        "change the folder where paths start, in `input_file_pattern`",
     ),
     "a manifest of what is gone": (
         "manifest_file: gone-line.txt\n",
@@ -522,7 +534,7 @@ INPUTS = {
     ),
     "JSON of no file": (
         FILES + "labels: nofile.json\n",
-        "nofile.json: it names no file",
+        "nofile.json names no file",
         "",
     ),
     "labels without paths, below a comment": (
@@ -532,7 +544,7 @@ INPUTS = {
     ),
     "labels in one of two files": (
         FILES + "labels: {file: {train: less.csv, test: nolabel.csv}}\n",
-        "nolabel.csv has no column of labels, ",
+        "nolabel.csv has none\n",
         "in every file, or in none",
     ),
     "labels of two files, and one that is not there": (
@@ -593,7 +605,7 @@ INPUTS = {
     "names in other bytes": (
         FOLDERS + "class_names: latin.txt\n",
         "latin.txt is not UTF-8, at byte 3",
-        "expected UTF-8",
+        "expected a text in UTF-8\nsave it as UTF-8",
     ),
     "names in a huge cell": (
         FOLDERS + "class_names: huge.csv\n",
@@ -603,7 +615,7 @@ INPUTS = {
     "classes in other bytes": (
         FOLDERS + "classes: latin.txt\n",
         "latin.txt is not UTF-8, at byte 3",
-        "expected UTF-8",
+        "expected a text in UTF-8\nsave it as UTF-8",
     ),
     "labels that are no JSON": (
         FILES + "labels: bad.jsonl\n",

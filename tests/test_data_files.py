@@ -550,7 +550,7 @@ def test_labels_of_datums_may_be_below_0_and_keys_numbers(tmp_path: Path) -> Non
 
 
 _FAULTS_OF_LMDB = {
-    "deep": "recursion",
+    "deep": "nested too deeply",
     "wide": "ends after the page",
     "several": "or a key with several values",
     "long": "leads out of the file",

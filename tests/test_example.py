@@ -263,7 +263,7 @@ def test_odd_but_well_formed_bytes_mean_what_they_mean_to_tensorflow(
         (b"\x12", "is cut, or is too long"),
         (
             delimited(2, delimited(1, delimited(1, b"\xff\xfe"))),
-            "name of a feature list is not UTF-8",
+            "a name in it is not UTF-8",
         ),
         (delimited(2, delimited(1, delimited(2, b"\x0a\x02a"))), "past the end"),
     ],

@@ -227,7 +227,12 @@ def test_missing_files_are_named_before_the_others_are_read(hub_dir: Path) -> No
             999,
             "has another label than the class in its name",
         ),
-        ("validation", "ILSVRC2012_val_00000001_n01440764.JPEG", 0, "is not the name of a validation image"),
+        (
+            "validation",
+            "ILSVRC2012_val_00000001_n01440764.JPEG",
+            0,
+            "is not the name of a validation image",
+        ),
     ],
 )
 def test_a_row_of_another_name_or_label_is_refused(

@@ -341,7 +341,7 @@ def test_one_error_counts_all(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         make(recipe)
     assert (
-        "boxes.csv, line 3: a box of 60, 10, 100, 30 leads out of the image of 80 x 48"
+        "boxes.csv, line 3: a box of xmin 60, ymin 10, xmax 100, ymax 30 leads out of the image of 80 x 48"
         in caught.value.what
     )
     assert "2 more boxes are impossible" in caught.value.detail
@@ -559,4 +559,7 @@ def test_a_box_next_to_its_image_is_not_called_empty() -> None:
     """It leads out by less than a pixel, and has a width of its own."""
     impossible = place_box((-0.9, 10, -0.1, 30), (80, 48), "a.json", "refuse").impossible
     assert impossible is not None
-    assert impossible.problem == "a box of -0.9, 10, -0.1, 30 has no part inside the image"
+    assert (
+        impossible.problem
+        == "a box of xmin -0.9, ymin 10, xmax -0.1, ymax 30 has no part inside the image"
+    )

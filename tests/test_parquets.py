@@ -18,6 +18,7 @@ from copies_of_imagenet import SCHEMA, write_parquet
 from made_sets import flip
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.sources.arrow_files import ArrowImages
 from imagenet_prep.sources.parquets import (
     ImageRow,
     ParquetImages,
@@ -125,6 +126,10 @@ def test_other_columns_are_refused(tmp_path: Path, columns: dict[str, pa.DataTyp
     uses: list[tuple[Callable[[], object], str]] = [(lambda: list(iter_rows(path)), others)]
     if "image" not in columns:
         uses.append((ParquetImages(path).open, f"{path} has no column of images"))
+        arrow = path.with_suffix(".arrow")
+        with pa.ipc.new_file(arrow, pa.schema(list(columns.items()))):
+            pass
+        uses.append((ArrowImages(arrow).open, f"{arrow} has no column of images"))
     for use, what in uses:
         with pytest.raises(InputError) as caught:
             use()

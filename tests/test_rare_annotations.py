@@ -106,13 +106,13 @@ STATES: Mapping[str, Rare] = {
     "a file of no image": Rare(
         {"voc": "b"},
         {"b/x/other.xml": xml()},
-        "b: 1 file, which has the name of no image",
+        "b: 1 file has annotations, and not the name of an image",
         absent="strip",
     ),
     "another image, without a folder": Rare(
         {"createml": "c.json"},
         {"c.json": '[{"image": "b.jpg", "annotations": []}]'},
-        "among the images\nexpected names such as a.jpg, got b.jpg (",
+        "not in the source\nexpected names such as a.jpg, got b.jpg (",
         absent="strip",
     ),
     "an annotation without an id": Rare(
@@ -251,13 +251,22 @@ def test_a_name_of_several_images_is_not_absent(tmp_path: Path, others: Sequence
     assert "write the names with their folders, such as day/a.jpg" in error
 
 
+def test_an_id_of_several_images_is_not_absent(tmp_path: Path) -> None:
+    """Two folders have an image of this id: it is not said to lack one."""
+    for name in ("day/a.jpg", "night/a.jpg"):
+        save(tmp_path / "in" / name, "nobody reads it")
+    save(tmp_path / "b.csv", "ImageID,XMin,YMin,XMax,YMax,LabelName\na,.1,.1,.2,.2,cat\n")
+    error = refusal(tmp_path / "in", tmp_path, {"csv": "b.csv"})
+    assert "a (b.csv, line 2) may be day/a.jpg, night/a.jpg\n" in error.replace(f"{tmp_path}/", "")
+
+
 def test_a_name_in_another_folder_is_absent(tmp_path: Path) -> None:
     """Images of other folders are called so, and it is none of them."""
     for name in ("day/a.jpg", "night/a.jpg"):
         save(tmp_path / "in" / name, "nobody reads it")
     save(tmp_path / "c.json", '[{"image": "dusk/a.jpg", "annotations": []}]')
     error = refusal(tmp_path / "in", tmp_path, {"createml": "c.json"})
-    assert "c.json: 1 annotated image, which is not among the images" in error
+    assert "c.json: 1 image is named, and it is not in the source" in error
 
 
 @pytest.mark.parametrize("form", ["coco", "createml"])

@@ -79,12 +79,29 @@ def test_files_of_another_content_are_told_apart(tmp_path: Path, is_skipping: bo
         assert "on_damaged: skip, or --on-damaged skip, leaves it out" in refusal(tmp_path, recipe)
 
 
+def test_another_content_is_named_where_it_helps(tmp_path: Path) -> None:
+    """An array alone can be read as one; next to an image, or with a key for images, it can't."""
+    save(tmp_path / "in/1.npy", b"no image")
+    recipe = "source: {files: 'in/*'}\ncontent: image\n"
+    assert "or write content: array" in refusal(tmp_path, recipe)
+    assert "or write content:" not in refusal(tmp_path, f"{recipe}record: inception\n")
+    save_images(tmp_path / "in", "2.jpg")
+    assert "or write content:" not in refusal(tmp_path, recipe)
+
+
 def test_an_image_that_is_known_by_its_bytes_is_noted(tmp_path: Path) -> None:
     """Its name has no ending of an image."""
     save_images(tmp_path / "in", "cat/1.jpg", "dog/2.jpg")
     (tmp_path / "in/dog/2.jpg").rename(tmp_path / "in/dog/2")
     found = notes(tmp_path, "source: {folders: in}\n")
     assert "1 file is an image by the first bytes, not by the name: dog/2" in found
+
+
+def test_a_split_of_loose_files_has_no_misread_folders(tmp_path: Path) -> None:
+    """There is no folder that could be misread: the loose file is the only obstacle."""
+    save_images(tmp_path / "in", "a/cat/1.jpg", "b/2.jpg")
+    recipe = "source: {folders: in}\nsplits: {train: {folder: a}, test: {folder: b}}\n"
+    assert refusal(tmp_path, recipe).startswith("b/2.jpg is in no class folder\n")
 
 
 def test_loose_files_are_counted(tmp_path: Path) -> None:

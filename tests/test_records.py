@@ -396,9 +396,21 @@ def test_several_files_are_read_in_order(tmp_path: Path) -> None:
     assert numbers([tmp_path / "other[1]", tmp_path / "part-*"]) == [9, 0, 1, 2]
 
 
-@pytest.mark.parametrize("paths", ["missing", "missing-*", ["here", "missing"], [], ".", "*"])
+@pytest.mark.parametrize(
+    ("paths", "said"),
+    [
+        ("none", "none is missing"),
+        ("none-*", r"none-\* is not a file, and matches nothing"),
+        (["here", "none"], "none is missing"),
+        ([], "no files to read"),
+        (".", r"\. is a folder"),
+        ("*", "folder is a folder"),
+        ("", r"\. is a folder"),
+        ("link", "link is a broken link"),
+    ],
+)
 def test_files_that_are_not_there_are_named_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paths: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paths: Any, said: str
 ) -> None:
     """A missing file, a pattern that matches none or a folder:
     refused by the call, before the first record.
@@ -406,9 +418,10 @@ def test_files_that_are_not_there_are_named_at_once(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     records.write("here", [{"a": 1}])
-    with pytest.raises(UsageError, match=r"no files to read|not a file"):
+    (tmp_path / "link").symlink_to("none")
+    with pytest.raises(UsageError, match=said):
         records.read(paths)
-    with pytest.raises(UsageError, match=r"no files to read|not a file"):
+    with pytest.raises(UsageError, match=said):
         records.read_sequences(paths)
 
 

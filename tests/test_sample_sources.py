@@ -288,7 +288,7 @@ def test_several_labels_and_their_words_are_lists(tmp_path: Path) -> None:
     assert catalog.columns["text.list"] == [["a", "b"]]
     assert {"image/class/label", "image/class/text"} < made.features.keys()
     for key in ("record: inception", "splits: {a: 0.5, b: 0.5}\nstratified: true"):
-        with pytest.raises(UsageError, match="files have several labels"):
+        with pytest.raises(UsageError, match="files can have several labels"):
             load(save(tmp_path, f"source: {{tfrecord: a}}\n{key}\n"), None, ENGINE)
 
 

@@ -704,6 +704,10 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
         {"segmentation": "x"},
         "segmentation: expected an object or a list, got a text",
     ),
+    "a text in a polygon": (
+        {"segmentation": [[1, 1, "x", 1, 5, 5]]},
+        "segmentation[0][2]: expected a number, got a text\nexpected polygons",
+    ),
     "runs of another size": (
         {"segmentation": {"counts": [9], "size": [3, 3]}},
         "its run lengths are for 3 x 3 pixels, the image has",

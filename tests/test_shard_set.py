@@ -536,7 +536,7 @@ def test_no_such_split(layout: Layout, tmp_path: Path) -> None:
     """
     with pytest.raises(InputError, match="no val shards in") as caught:
         imagenet_prep.open(layout.data_dir, "val")
-    assert caught.value.detail.endswith("found: train, validation")
+    assert caught.value.detail.endswith("its splits: train, validation")
     with pytest.raises(InputError, match="no train shards in") as caught:
         imagenet_prep.open(layout.raw_dir, "train")
     assert "there are" not in caught.value.detail
@@ -667,6 +667,9 @@ def test_records_that_are_no_images(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="record 0 at byte 0") as said:
         _ = clip.features
     assert "records.read_sequences" in said.value.hint
+    with pytest.raises(InputError, match=r"record 0 at byte 0 .*Inception") as caught:
+        _ = clip.label
+    assert "records.read_sequences" in caught.value.hint
     write(tmp_path / "movies-00000-of-00002", [b"\xff\xff"])
     with pytest.raises(InputError, match="record 0 at byte 0 is damaged") as caught:
         _ = imagenet_prep.open(tmp_path, "movies")[0].features

@@ -356,7 +356,8 @@ def test_impossible_boxes(tmp_path: Path, policy: str, count: int) -> None:
     save(tmp_path / "t.jsonl", table(rows, "jsonl"))
     said = refusal(tmp_path, "source: {table: t.jsonl}\n")
     assert (
-        "t.jsonl, line 1: a box of 8, 8, 108, 12 leads out of the image of 16 x 16 pixels" in said
+        "t.jsonl, line 1: a box of xmin 8, ymin 8, xmax 108, ymax 12 leads out of the image of 16 x 16 pixels"
+        in said
     )
     out = converted(tmp_path, f"source: {{table: t.jsonl}}\nboxes_outside: {policy}\n")
     assert len(read_split(out, "train", set())["1.jpg"]["image/object/bbox/xmin"]) == count
@@ -531,9 +532,9 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ("", "t.csv"),
         (
             "file_name,xmin,ymin\nthere.jpg,1,1\n",
-            "columns xmin, ymin alone expected all of xmin, ymin, xmax, ymax",
+            "it has xmin, ymin, and no xmax, ymax expected a column for each of xmin, ymin, xmax, ymax",
         ),
-        ("file_name,xmax\nthere.jpg,1\n", "column xmax alone expected"),
+        ("file_name,xmax\nthere.jpg,1\n", "it has xmax, and no xmin, ymin, ymax"),
         ("file_name,xmin,ymin,xmax,ymax\nthere.jpg,1,1,2,2\n", "no class of the boxes"),
         (
             "file_name,label,xmin,ymin,xmax,ymax\nthere.jpg,a,1,1,2,2\n",
@@ -575,11 +576,11 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ),
         (
             'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]], ""categories"": 1}"\n',
-            "t.csv, line 2: objects: categories is '1' (int)",
+            "t.csv, line 2: objects: categories is 1 (int)",
         ),
         (
             'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]], ""category"": 1}"\n',
-            "t.csv, line 2: objects: category is '1' (int)",
+            "t.csv, line 2: objects: category is 1 (int)",
         ),
         (
             'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]], ""categories"": [null]}"\n',
@@ -594,11 +595,11 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
             '""categories"": [4611686018427387904]}"\n',
             "the class of a box is 4611686018427387904 expected 0 to 2**62 - 1",
         ),
-        ("file_name,objects\nthere.jpg,[1]\n", "t.csv, line 2: an object is '1' (int)"),
+        ("file_name,objects\nthere.jpg,[1]\n", "t.csv, line 2: an object is 1 (int)"),
         ("file_name,objects\nthere.jpg,{\n", "t.csv, line 2: objects: not JSON"),
         (
             'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3]], ""categories"": [1]}"\n',
-            "a bbox is '[1, 2, 3]' (list)",
+            "a bbox is [1, 2, 3] (list)",
         ),
         (
             'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]]}"\n',
@@ -606,7 +607,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ),
         (
             f'file_name,objects\nthere.jpg,"{{""bbox"": [[1,2,3,1{"0" * 400}]], ""categories"": [1]}}"\n',
-            "a number of a bbox is '1000",
+            "a number of a bbox is 1000",
         ),
         (
             'file_name,objects\nthere.jpg,"{""bbox"": null, ""categories"": [1]}"\n',
@@ -676,7 +677,7 @@ def test_a_row_that_cannot_be_is_refused_with_its_line(
             "source: {table: {train: t.csv, test: t.csv}}\n",
             "t.csv, line 2: split is 'test', and 'train' in",
         ),
-        ("source: {table: images.parquet}\n", "images.parquet holds images"),
+        ("source: {table: images.parquet}\n", "images.parquet has a column of bytes"),
         ("source: {table: images.parquet}\n", "write `parquet` in place of `table`"),
     ],
 )

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from made_tars import pack, save
 from PIL import Image
@@ -20,6 +21,7 @@ from imagenet_prep.recipes.classes import numbered
 from imagenet_prep.recipes.labels_file import parse_labels
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.namesakes import refuse_namesakes
+from imagenet_prep.recipes.python_rows import _is_picture
 from imagenet_prep.recipes.recipe_file import read_recipe
 from imagenet_prep.recipes.recipe_paths import fault_of_path
 from imagenet_prep.recipes.row_source import TableRow, find_roles, gather
@@ -144,9 +146,12 @@ FAULTS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a long number": (
         lambda: typed(["9" * 50], [1], is_text=True),
-        f"{'9' * 40}... does not fit in 64 bits",
+        f"{'9' * 40}... is out of range",
     ),
-    "a mapping": (lambda: typed([{}], [1], is_text=False), "the value is an object: expected text"),
+    "a mapping": (
+        lambda: typed([{}], [1], is_text=False),
+        "the value is an object: expected a text",
+    ),
     "a text after a cell": (
         lambda: read_rows(b'a,b\n1,"2"3\n', "csv"),
         "a quotation mark ends a cell, and the cell goes on after it",
@@ -196,7 +201,7 @@ def test_rows_of_one_image_may_all_hold_nan() -> None:
 PLACES: dict[str, tuple[bytes, Form, str]] = {
     "a header below a count": (b"# x\n2\nname label\na.png 1\nb.png 2\n", "spaces", "x, line 3"),
     "keys of JSON lines": (b'{"name": "a.png"}\n', "jsonl", "x"),
-    "a document of JSON": (b"\n[]", "json", "x"),
+    "a document of JSON": (b"\n[1]", "json", "x"),
     "lines that end with CR": (b"path,label\ra.png,\xe4\r", "csv", "x, line 2"),
 }
 
@@ -208,6 +213,13 @@ def test_a_fault_of_labels_is_placed_where_it_is(name: str) -> None:
     with pytest.raises(LabelsFault) as caught:
         parse_labels(content, form)
     assert caught.value.place("x") == place
+
+
+def test_the_advice_to_encode_is_for_pixels_that_pillow_takes() -> None:
+    """Not for numbers, floats, channels that come first, or images that say more than an array."""
+    arrays = [np.zeros((3, 8, 8), np.uint8), np.zeros((8, 8)), np.uint8(1), Image.new("P", (2, 2))]
+    assert not any(map(_is_picture, arrays))
+    assert all(map(_is_picture, [np.zeros((8, 8, 3), np.uint8), Image.new("L", (2, 2))]))
 
 
 def test_a_name_may_have_brackets() -> None:

@@ -163,7 +163,10 @@ HEADERS = ({"name": b"b"}, {"method": 8}, {"crc": 1}, {"packed": 6}, {"size": 8}
         ),
         (Made(b"a", central={"crc": 1}), "contradicts the central directory"),
         (Made(b"a", central={"mark": b"PK\1\3"}), "expected an entry"),
-        (Made(b"a", central={"size": NONE, "packed": NONE}), "a zip64 field, and has none"),
+        (
+            Made(b"a", central={"size": NONE, "packed": NONE}),
+            "the zip64 field of an entry is missing or too short",
+        ),
         (
             Made(
                 b"a", central={"size": NONE, "packed": NONE, "extra": struct.pack("<HHQ", 1, 8, 7)}
@@ -176,7 +179,7 @@ HEADERS = ({"name": b"b"}, {"method": 8}, {"crc": 1}, {"packed": 6}, {"size": 8}
         ),
         (
             Made(b"a", central={"offset": NONE, "extra": struct.pack("<HH", 9, 60000)}),
-            "a zip64 field, and has none",
+            "the zip64 field of an entry is missing or too short",
         ),
         (Made(b"a", central={"disk": 0xFFFF, "extra": struct.pack("<HHI", 1, 4, 1)}), "split zip"),
         *((Made(b"a", local=said), "local header") for said in HEADERS),

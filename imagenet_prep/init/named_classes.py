@@ -22,7 +22,7 @@ from imagenet_prep.recipes.classes import Classes
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.recipe_lines import block, flow, path_below, place_in_recipe
 from imagenet_prep.storage.files import absence_of
-from imagenet_prep.text import listed, number_of
+from imagenet_prep.text import number_of
 
 _NOTE = "the name of each class, by its id"
 
@@ -80,12 +80,7 @@ def _name_by_file(classes: Classes, number: int | None, path: Path, target: Path
         raise UsageError(problem, "expected data with classes", "leave out --names")
     full_path = path.resolve()
     names_of_classes = read_names(full_path, full_path.read_bytes())
-    names = names_of_classes.names_of(classes.names, number)
-    lacking = [name for name in classes.names if name not in names]
-    if lacking:
-        total = number_of(len(classes.names), "class", "classes")
-        problem = f"{path} names {len(names):,} of {total}: no name for {listed(lacking)}"
-        raise InputError(problem, "expected a name for each class")
+    names = names_of_classes.names_of_all(classes.names, number, str(path))
     key = block("class_names", place_in_recipe(full_path, target), _NOTE)
     return NamedClasses(key, renamed(classes, names))
 

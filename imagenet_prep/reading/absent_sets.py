@@ -45,7 +45,7 @@ def no_such_split(layout: Layout, split: str, splits: Collection[str]) -> InputE
     """The error for a split that the folder does not have; ``splits`` are those that it has."""
     detail = f"expected files such as {shard_name(split, 0, 1024)}"
     if splits:
-        detail += f"; found: {', '.join(sorted(splits))}"
+        detail += f"; its splits: {', '.join(sorted(splits))}"
     hint = "name the folder and the split that hold them"
     return InputError(f"no {split} shards in {layout.output_dir}", detail, hint)
 

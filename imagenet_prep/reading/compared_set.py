@@ -146,7 +146,8 @@ class ComparedSet(Struct, frozen=True):
         (data,) = self.data(name, [place])
         shard = self.open(name)
         if data is None:
-            raise shard.damaged(place.number, place.offset)
+            reason = "its length or its data does not match its CRC"
+            raise shard.damaged(place.number, place.offset, reason)
         return data
 
 

@@ -25,7 +25,14 @@ from imagenet_prep.reading.damage_words import (
     remedy_of_image,
     why_no_image,
 )
-from imagenet_prep.reading.values import USUAL, Conventions, Decoder, ValueRuleError, any_number
+from imagenet_prep.reading.values import (
+    OF_SEQUENCES,
+    USUAL,
+    Conventions,
+    Decoder,
+    ValueRuleError,
+    any_number,
+)
 from imagenet_prep.state.manifest import find_set, load_manifest
 from imagenet_prep.state.numbering import class_index
 from imagenet_prep.storage.files import view_of
@@ -35,7 +42,7 @@ from imagenet_prep.storage.memory_maps import FileState, buffered, find_state, r
 from imagenet_prep.tfrecord import compression as compressed
 from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.compression import Compression
-from imagenet_prep.tfrecord.example import ExampleError
+from imagenet_prep.tfrecord.example import ExampleError, has_feature_lists
 from imagenet_prep.tfrecord.framing import (
     FOOTER,
     HEADER,
@@ -133,7 +140,10 @@ class Record:
             ) from error
         except RecordError as error:
             what = f"{self.place} is not an image in Inception's format"
-            raise InputError(what, *why_no_image(self.shard, str(error))) from error
+            why = why_no_image(self.shard, str(error))
+            if has_feature_lists(self.data):
+                why = OF_SEQUENCES
+            raise InputError(what, *why) from error
         except ValueRuleError as error:
             raise UsageError(self.place, str(error), error.hint) from error
 

@@ -34,6 +34,12 @@ Convert = Callable[[T, bool, bool], Any]
 """A feature, or the steps of a feature list, to Python values: as text or not, as a list or not."""
 
 
+OF_SEQUENCES = (
+    "it is a tf.train.SequenceExample",
+    "read it with imagenet_prep.records.read_sequences",
+)
+"""The fault of a record with feature lists, where one of features is read, and the remedy."""
+
 OF_OBJECTS = "image/object/"
 """The beginning of features with a value per object, in the records of any program:
 they are always lists.
@@ -98,7 +104,7 @@ class Decoder:
             ValueRuleError: it is a SequenceExample, or the bytes of a text are not UTF-8.
         """
         if has_feature_lists(data):
-            raise ValueRuleError("it is a tf.train.SequenceExample", "use records.read_sequences")
+            raise ValueRuleError(*OF_SEQUENCES)
         return keep_last(map(self._named_value, iter_entries(data)))
 
     def _is_list(self, name: str) -> bool:

@@ -17,6 +17,7 @@ import msgspec
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.box_policy import Size, fault
 from imagenet_prep.recipes.table_rows import LabelsFault, read_rows
+from imagenet_prep.sources.utf8_text import decode_text
 from imagenet_prep.storage.files import read_plain, view_of
 from imagenet_prep.text import has_doctype
 
@@ -82,11 +83,7 @@ def check_numbers(values: Sequence[Any]) -> list[float]:
 
 def read_text(path: Path) -> str:
     """The text of an annotation file; raises InputError if it is not UTF-8."""
-    try:
-        return read_plain(path, LARGEST).decode().removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        problem = f"the text is not UTF-8, at byte {error.start:,}"
-        raise fault(str(path), problem, "expected UTF-8") from error
+    return decode_text(path, read_plain(path, LARGEST))
 
 
 def read_xml(path: Path) -> ElementTree.Element:
@@ -127,14 +124,13 @@ def json_content(path: Path) -> Buffer:
 
 def _json_fault(path: Path, error: Exception, expected: str) -> InputError:
     """The error for a JSON file of another shape."""
-    problem, _, key = str(error).partition(" - at ")
-    key_path = key.strip("`").removeprefix("$").removeprefix(".")
-    place = f"{path}: {key_path}" if key else str(path)
+    problem, key = json_problem(error)
+    place = f"{path}: {key.removeprefix('.')}" if key else str(path)
     if isinstance(error, RecursionError):
         problem = "the JSON is nested too deep"
     elif isinstance(error, UnicodeDecodeError):
         problem = "a text in it is not UTF-8"
-    return fault(place, json_problem(problem), expected)
+    return fault(place, problem, expected)
 
 
 _JSON_TYPES = {
@@ -148,10 +144,15 @@ _JSON_TYPES = {
 """The types of JSON values by msgspec's names."""
 
 
-def json_problem(problem: str) -> str:
+def json_problem(error: Exception) -> tuple[str, str]:
     """The problem of a JSON value, of which msgspec says "Expected `int`, got `str`", as a user
-    knows the types.
+    knows the types; and its key, such as ".boxes[0]", "" for the whole value.
     """
+    problem, _, key = str(error).partition(" - at ")
+    return _problem_in_words(problem), key.strip("`").removeprefix("$")
+
+
+def _problem_in_words(problem: str) -> str:
     missing = re.fullmatch(r"Object missing required field `(.*)`", problem)
     if missing:
         return f"the key {missing[1]} is missing"

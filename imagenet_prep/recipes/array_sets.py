@@ -26,7 +26,7 @@ from imagenet_prep.recipes.joined_samples import (
     join_samples,
     usual_label,
 )
-from imagenet_prep.recipes.table_rows import are_all
+from imagenet_prep.recipes.label_cells import are_all
 from imagenet_prep.sources import array_files
 from imagenet_prep.sources.array_files import ArrayFile
 from imagenet_prep.sources.array_formats import counts_from_1

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.tfrecord.inception import EDGES
 
 BoxesOutside = Literal["refuse", "clip", "drop"]
 """The result for an impossible box: an error, its part inside the image, or no box."""
@@ -120,14 +121,13 @@ def _clamp(coordinate: float) -> float:
 def _find_problem(corners: Corners, size: Size | None, *, has_area: bool) -> tuple[str, str] | None:
     """The problem of a box, and what is right; None for a box at most one pixel outside."""
     xmin, ymin, xmax, ymax = corners
-    expected = "expected a width and a height inside the image"
+    expected = "expected a box inside the image, with a width and a height"
     if xmax < xmin or ymax < ymin:
         problem = "has swapped corners"
         expected = "expected xmin <= xmax and ymin <= ymax"
     elif _leads_out(corners, size):
         image = "the image" if size is None else f"the image of {size[0]} x {size[1]} pixels"
         problem = f"leads out of {image}"
-        expected = "expected it inside: xmin, ymin, xmax, ymax"
     elif has_area:
         return None
     elif xmin < xmax and ymin < ymax:
@@ -146,7 +146,8 @@ def _leads_out(corners: Corners, size: Size | None) -> bool:
 
 
 def _shown(corners: Corners) -> str:
-    return ", ".join(f"{edge:g}" for edge in corners)
+    pairs = zip(EDGES, corners, strict=True)
+    return ", ".join(f"{name} {edge:g}" for name, edge in pairs)
 
 
 CORRECT = "correct it and run the same command again"

@@ -17,10 +17,11 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.classes import Classes
 from imagenet_prep.recipes.json_faults import json_line, json_reason
+from imagenet_prep.recipes.label_cells import are_all
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.recipe_paths import need_path
-from imagenet_prep.recipes.table_rows import are_all
 from imagenet_prep.sources.names import below
+from imagenet_prep.sources.utf8_text import decode_text
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed, number_of
@@ -74,11 +75,7 @@ class NamesOfClasses(Struct, frozen=True):
         there are names.
         """
         plain_names = {_plain(key): name for key, name in self.by_id.items()}
-        names: dict[str, str] = {}
-        for key in ids:
-            plain_key = _plain(key)
-            if plain_key in plain_names:
-                names[key] = plain_names[plain_key]
+        names = {key: plain_names[_plain(key)] for key in ids if _plain(key) in plain_names}
         if names:
             return names
         ordered = self.in_order
@@ -87,6 +84,20 @@ class NamesOfClasses(Struct, frozen=True):
         if not ordered:
             return {}
         return _names_by_number(ids, ordered, first_label)
+
+    def names_of_all(
+        self, ids: Collection[str], first_label: int | None, place: str
+    ) -> dict[str, str]:
+        """The name of each id, as ``names_of``; raises InputError if one has none."""
+        names = self.names_of(ids, first_label)
+        unnamed = [class_id for class_id in ids if class_id not in names]
+        if unnamed:
+            count = f"{len(unnamed):,} of {number_of(len(ids), 'class', 'classes')}"
+            problem = f"no name found in {place} for {count}: {listed(unnamed)}"
+            are_unknown = bool(self.in_order) and not names
+            hint = "write a tab between each id and its name" if are_unknown else ""
+            raise InputError(problem, "expected a name for each class", hint)
+        return names
 
     @property
     def are_ids(self) -> bool:
@@ -140,14 +151,7 @@ def name_classes(file: RecipeFile, root: AnyPath, classes: Classes) -> Classes:
     else:
         names = NamesOfClasses(dict(class_names))
         place = file.place(("class_names",))
-    new_names = names.names_of(classes.names, file.recipe.first_label)
-    unnamed = [name for name in classes.names if name not in new_names]
-    if unnamed:
-        named_count = number_of(len(new_names), "class", "classes")
-        problem = f"{place} names {named_count} of {len(classes.names):,}"
-        problem += f": no name for {listed(unnamed)}"
-        raise InputError(problem, "expected a name for each class")
-    return renamed(classes, new_names)
+    return renamed(classes, names.names_of_all(classes.names, file.recipe.first_label, place))
 
 
 def renamed(classes: Classes, names: Mapping[str, str]) -> Classes:
@@ -172,11 +176,7 @@ def read_names(path: AnyPath, content: bytes) -> NamesOfClasses:
     Raises:
         InputError: it holds none, or two for one id.
     """
-    try:
-        text = content.decode().removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        problem = f"{path} is not UTF-8, at byte {error.start:,}"
-        raise InputError(problem, "expected UTF-8") from error
+    text = decode_text(path, content)
     _, _, suffix = path.name.rpartition(".")
     readers = {"json": _from_json, "pbtxt": _from_pbtxt, "csv": _from_csv, "tsv": _from_csv}
     read = readers.get(suffix.lower(), _from_lines)
@@ -274,21 +274,17 @@ def _from_rows(rows: Sequence[Mapping[str, Any]]) -> NamesOfClasses | None:
     if not rows:
         return None
     columns = {str(name).lower(): name for name in rows[0]}
-    id_columns = [columns[usual] for usual in _IDS if usual in columns]
-    if not id_columns:
+    id_column = next((columns[usual] for usual in _IDS if usual in columns), None)
+    name_columns = (columns[usual] for usual in _NAMES if usual in columns)
+    name_column = next((name for name in name_columns if name != id_column), None)
+    if id_column is None or name_column is None:
         return None
-    id_column = id_columns[0]
-    name_columns = [columns[usual] for usual in _NAMES if usual in columns]
-    for name_column in name_columns:
-        if name_column == id_column:
-            continue
-        pairs: list[tuple[str, str]] = []
-        for row in rows:
-            class_id, name = row.get(id_column), row.get(name_column)
-            if class_id is not None and name is not None:
-                pairs.append((str(class_id), str(name).strip()))
-        return _keyed(pairs)
-    return None
+    pairs: list[tuple[str, str]] = []
+    for row in rows:
+        class_id, name = row.get(id_column), row.get(name_column)
+        if class_id is not None and name is not None:
+            pairs.append((str(class_id), str(name).strip()))
+    return _keyed(pairs)
 
 
 _PB_ITEM = re.compile(r"item\s*\{([^}]*)\}", re.DOTALL)

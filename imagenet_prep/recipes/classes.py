@@ -14,6 +14,7 @@ from imagenet_prep.recipes.labels_file import NO_LABEL
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.recipe_paths import need_path
 from imagenet_prep.sources.names import below
+from imagenet_prep.sources.utf8_text import decode_text
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.storage.location import AnyPath
 
@@ -175,11 +176,7 @@ def _classes_with_words(file: RecipeFile, words: Mapping[str, Any]) -> list[tupl
 
 def _read_classes(path: AnyPath) -> list[tuple[str, str]]:
     """A class a line; after a tab, its words."""
-    try:
-        content = read_plain(path).decode().removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        problem = f"{path} is not UTF-8, at byte {error.start:,}"
-        raise InputError(problem, "expected UTF-8") from error
+    content = decode_text(path, read_plain(path))
     pairs: list[tuple[str, str]] = []
     for line in content.split("\n"):
         name, _, text = line.strip().partition("\t")

@@ -37,9 +37,7 @@ def decide_content(file: RecipeFile, listing: Catalog) -> Content:
         return recipe.content
     if recipe.array is None and not _are_arrays(listing.names.endings()):
         return "image" if recipe.min_val is None else "pixels"
-    key = rules.first_key_only_with(file, "images", "boxes")
-    if key is None and recipe.record == "inception":
-        key = "record"
+    key = _image_key(file)
     if key is not None:
         problem = "some files have names of arrays, and none has that of an image"
         hint = f"leave {key} out; or, if the files are images, write content: image"
@@ -89,7 +87,14 @@ def keep_content(
     )
     kept = fits | is_unreadable  # each is set aside later, as damaged
     if refused:
-        error = _unreadable_files(file, inputs, content, refused, may_skip=may_skip)
+        error = _unreadable_files(
+            file,
+            inputs,
+            content,
+            refused,
+            has_fitting_files=has_fitting_files,
+            may_skip=may_skip,
+        )
         if not has_fitting_files or not inputs.has_folders:
             raise error
         inputs.obstacles.append(error)
@@ -137,7 +142,13 @@ def _noun_of(content: Content) -> str:
 
 
 def _unreadable_files(
-    file: RecipeFile, inputs: Inputs, content: Content, names: Sequence[str], *, may_skip: bool
+    file: RecipeFile,
+    inputs: Inputs,
+    content: Content,
+    names: Sequence[str],
+    *,
+    has_fitting_files: bool,
+    may_skip: bool,
 ) -> InputError:
     """The error for files that can't be read as this content."""
     noun = _noun_of(content)
@@ -153,7 +164,9 @@ def _unreadable_files(
     if content != "array":
         convert = f"convert {files} to JPEG or PNG,"
     remove = f"or remove {files}"
-    hint = f"{convert} {remove}{_hint_on_content(file, content, names)}"
+    hint = f"{convert} {remove}"
+    if not has_fitting_files:
+        hint += _hint_on_content(file, content, names)
     if may_skip:
         hint += f"; on_damaged: skip, or --on-damaged skip, leaves {files} out"
     return InputError(
@@ -179,14 +192,26 @@ def _origin_of(file: RecipeFile, inputs: Inputs, names: Sequence[str]) -> str:
 
 
 def _hint_on_content(file: RecipeFile, content: Content, names: Sequence[str]) -> str:
-    """The content to write in the recipe, if files have names of another one; "" for none."""
+    """The content to write in the recipe, if all files have names of another one, and no key of the
+    recipe holds this one; "" for none.
+    """
+    if file.recipe.array is not None or _image_key(file) is not None:
+        return ""
     for other_content in ENDINGS:
         if other_content == content:
             continue
-        if any(has_ending_of(other_content, name) for name in names):
+        if all(has_ending_of(other_content, name) for name in names):
             recipe = str(file.path) if file.path.is_file() else "a recipe"  # init has none yet
             return f", or write content: {other_content} in {recipe}"
     return ""
+
+
+def _image_key(file: RecipeFile) -> str | None:
+    """The first key of the recipe that works with images only; None if there is none."""
+    key = rules.first_key_only_with(file, "images", "boxes")
+    if key is None and file.recipe.record == "inception":
+        key = "record"
+    return key
 
 
 def _note_on_foreign(names: Sequence[str], noun: str) -> str:

@@ -26,7 +26,7 @@ Buffer = bytes | memoryview
 
 _CORRECT_SIZE = "correct the annotated size, or use the image that was annotated"
 _CORRECT_MASK = "correct the mask or its size, or use the image that was annotated"
-_OTHER_MASK = "replace the mask, or use the image that it was made for"
+_OTHER_IMAGE = "replace the mask, or use the image that it was made for"
 
 
 class ImageForm(NamedTuple):
@@ -151,7 +151,7 @@ def _mask(
             mask = mask_pixels.png_of(data)
         return _fit_mask(mask, stored, form)
     except ImageError as error:
-        raise ImageError(f"its mask {name}: {error}", error.remedy or _OTHER_MASK) from error
+        raise ImageError(f"its mask {name}: {error}", error.remedy or "replace the mask") from error
 
 
 def _fit_mask(mask: Buffer, stored: tuple[int, int], form: ImageForm) -> Buffer:
@@ -164,16 +164,16 @@ def _fit_mask(mask: Buffer, stored: tuple[int, int], form: ImageForm) -> Buffer:
     png.check_ends(mask)
     mask_size = (header.width, header.height)
     if mask_size != stored:
-        raise _other_size("it has", mask_size, stored)
+        raise _other_size("it has", mask_size, stored, _OTHER_IMAGE)
     if read_orientation(mask) != UPRIGHT:
-        raise ImageError("it has an EXIF orientation of its own")
+        raise ImageError("it has an EXIF orientation", "save the mask without an orientation")
     if form.is_kept(stored):
         return mask
     return mask_pixels.fit_png(mask, (form.width, form.height), form.orientation)
 
 
 def _other_size(
-    subject: str, size: Sequence[int], stored: tuple[int, int], remedy: str = ""
+    subject: str, size: Sequence[int], stored: tuple[int, int], remedy: str
 ) -> ImageError:
     """The fault of boxes or a mask that are of another size than the image."""
     width, height = size
@@ -181,5 +181,5 @@ def _other_size(
     image_size = f"the image has {stored_width} x {stored_height}"
     problem = f"{subject} {width} x {height} pixels, {image_size}"
     if (height, width) == stored:
-        problem += ": its EXIF orientation may have been applied to one of them"
+        problem += ": width and height are swapped, perhaps by an EXIF orientation"
     return ImageError(problem, remedy)

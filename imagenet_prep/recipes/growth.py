@@ -35,7 +35,9 @@ from imagenet_prep.storage.layout import (
 from imagenet_prep.text import listed, number_of
 
 _OVERWRITE = mention("convert", "--overwrite")
-_HINT = Hint("restore the earlier files, or make the whole set again with ", _OVERWRITE)
+_HINT = Hint(
+    "restore the earlier files, labels and splits, or make the whole set again with ", _OVERWRITE
+)
 
 
 def grow(dataset: RecipeDataset, records: SetRecords, *, adds: bool) -> RecipeDataset:
@@ -247,16 +249,17 @@ def _other_label(
     planned_row = list(planned.names).index(first_name)
     planned_class = _class_of(planned, planned_row)
     current_class = _class_of(current, row_of[first_name])
-    reason = f"{first_name} was of {planned_class}, and is of {current_class}"
-    hint: str = _HINT
     if planned_class == current_class:
         number = int(planned.labels[planned_row])
-        reason = f"{planned_class} was the class {number} of the list"
-        hint = Hint("restore the earlier classes, or make the whole set again with ", _OVERWRITE)
-        if not planned_class.isdigit():
-            hint = "write `classes` in the recipe with the new ones last"
+        current_number = int(current.labels[row_of[first_name]])
+        change = f"the class {planned_class} was number {number} of the classes"
+        hint: str = "write `classes` in the recipe with the new ones last"
+        if planned_class.isdigit():
+            hint = Hint("restore the earlier classes, or make the set again with ", _OVERWRITE)
+        return _changed(planned.split, f"{change}, and is number {current_number}", hint)
     files_have = number_of(len(relabelled), "file has", "files have")
-    return _changed(planned.split, f"{files_have} another label now: {reason}", hint)
+    reason = f"{first_name} was of {planned_class}, and is of {current_class}"
+    return _changed(planned.split, f"{files_have} another label now: {reason}")
 
 
 def _class_of(catalog: Catalog, row: int) -> str:

@@ -151,7 +151,7 @@ def _add_words(words: dict[str, dict[int, str]], part: Samples) -> None:
                 raise InputError(
                     f"{path}: {name} {number} is {text}, and {known_text} elsewhere",
                     "expected the same classes in all files",
-                    "make a set of each",
+                    "make a set of each file",
                 )
         known_words |= part_words
 

@@ -27,7 +27,9 @@ def join_tables(tables: Sequence[tuple[str, LabelTable, AnyPath]]) -> LabelTable
     paths_without_labels = [path for _, table, path in tables if table.labels is None]
     if 0 < len(paths_without_labels) < len(tables):
         path_with_labels = next(path for _, table, path in tables if table.labels is not None)
-        problem = f"{paths_without_labels[0]} has no column of labels, and {path_with_labels} has"
+        problem = (
+            f"{path_with_labels} has a column of labels, and {paths_without_labels[0]} has none"
+        )
         raise InputError(problem, "expected labels in every file, or in none")
     if len({table.is_text for _, table, _ in tables}) > 1:
         tables = [(split, _with_texts(table), path) for split, table, path in tables]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 from typing import Any
 
 _WHOLE = re.compile(r"(-?\d+)\.0+")
@@ -40,6 +41,11 @@ def parts_of_cell(label: Any, separator: str) -> list[str] | None:
     stripped_parts = map(str.strip, parts)
     labels = [*filter(None, stripped_parts)]
     return labels or None
+
+
+def are_all(values: Iterable[Any], types: type | tuple[type, ...]) -> bool:
+    """Whether all values are of these types."""
+    return all(isinstance(value, types) for value in values)
 
 
 def shown_value(value: Any) -> str:

@@ -138,7 +138,7 @@ def _refuse_several_labels(
         return
     key = "record" if is_inception else "stratified"
     expected = f"expected one label for each file, or no `{key}` in the recipe"
-    raise file.fault((key,), "files have several labels", expected)
+    raise file.fault((key,), "files can have several labels", expected)
 
 
 def _refuse_keys_of_labels(file: RecipeFile, *, is_inception: bool) -> None:

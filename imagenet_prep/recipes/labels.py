@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.box_policy import fault as fault_at
 from imagenet_prep.recipes.classes import NUMBER, Classes, numbered, refuse_below_first
 from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.joined_tables import join_tables, spread
@@ -20,7 +21,7 @@ from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.recipe_paths import need_path
 from imagenet_prep.recipes.schema import Labels
 from imagenet_prep.recipes.table_rows import LabelsFault, form_of
-from imagenet_prep.recipes.typed_values import flat_labels, typed
+from imagenet_prep.recipes.typed_values import INT64_RANGE, flat_labels, typed
 from imagenet_prep.sources.array_files import is_downsampled
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Column, below
@@ -88,7 +89,7 @@ def _parse(keys: Labels, name: str, path: AnyPath) -> LabelTable:
             split=keys.split,
         )
     except LabelsFault as fault:
-        raise _at(fault.place(path), fault) from fault
+        raise fault_at(fault.place(path), fault.reason) from fault
     if not table.paths:
         raise InputError(f"{path} names no file", "expected the path of each file")
     return table
@@ -96,12 +97,7 @@ def _parse(keys: Labels, name: str, path: AnyPath) -> LabelTable:
 
 def at_line(path: AnyPath, fault: LabelsFault, table: LabelTable) -> InputError:
     """The error for a line of a file of labels, or for a sample."""
-    place = table.place(path, fault.line)
-    return _at(place, fault)
-
-
-def _at(place: str, fault: LabelsFault) -> InputError:
-    return InputError(f"{place}: {fault.reason}", "", "correct it and run the same command again")
+    return fault_at(table.place(path, fault.line), fault.reason)
 
 
 def label_by_table(
@@ -240,7 +236,7 @@ def _refuse_floats(file: RecipeFile, values: Sequence[Any], table: LabelTable) -
             if label is None:
                 continue
             if abs(label) >= 1 << 63 and math.isfinite(label):
-                raise LabelsFault(line, f"the label {label} does not fit in 64 bits")
+                raise LabelsFault(line, f"the label {label} is out of range: {INT64_RANGE}")
             if not float(label).is_integer():
                 reason = f"the label {label} is not a whole number, so it is no class"
                 raise LabelsFault(line, f"{reason}: to keep it as a column, write {option}")
@@ -282,7 +278,7 @@ def _refuse_unknown(
             expected = f"{first_label} to {last_label}"
             if first_label == last_label:
                 expected = str(first_label)
-            hint = "if the first class has another number, write first_label in the recipe"
+            hint = "set first_label in the recipe if the first class has another number"
             raise LabelsFault(line, f"the label is {label}, expected {expected}; {hint}")
 
 

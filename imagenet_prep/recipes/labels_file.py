@@ -17,7 +17,7 @@ from imagenet_prep.recipes.table_rows import (
     HeaderFault,
     LabelsFault,
     SameNameFault,
-    line_of_header,
+    read_header,
     read_rows,
 )
 from imagenet_prep.storage.location import AnyPath
@@ -152,8 +152,16 @@ def parse_labels(  # noqa: PLR0913 - what a recipe says of a table, by keyword
     except LabelsFault as fault:
         fault.unit = _unit_of(form)
         if isinstance(fault, HeaderFault) and header:
-            fault.line = line_of_header(content, form)
+            fault.line = _line_of_header(content, form)
         raise
+
+
+def _line_of_header(content: bytes, form: Form) -> int:
+    """The line that names the columns, after comments and the like; 0 in a form without one."""
+    if form not in ("csv", "tsv", "spaces"):
+        return 0
+    line, *_ = read_header(content, form, has_header=True)
+    return line
 
 
 def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
@@ -177,6 +185,8 @@ def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
         if label is None and path == "1" and "2" in columns:
             label = "2"
     is_text = form not in ("jsonl", "json")
+    if not columns:
+        return LabelTable([], lines, None, {}, is_text)
     path = _column([*columns], path, PATHS, "paths", may_lack_header=is_text)
     hot_names = one_hot if isinstance(one_hot, (list, tuple)) else ()
     _refuse_two_purposes(path, split, [*hot_names, *([label] if isinstance(label, str) else [])])

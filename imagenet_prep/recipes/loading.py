@@ -73,7 +73,7 @@ def load(  # noqa: PLR0913 - settings of a call, by keyword
         records = records.at(replace(records.layout, set_name=prefix))
     folder = data_root(file, local_path(root) if root else None)
     progress = progress or Silent()
-    progress.note(f"listing the files of {file.path}")
+    progress.note(f"listing the files that {file.path} names")
     layout = records.layout if records else None
     inputs = find_inputs(file, folder, engine, layout=layout, is_raw=root is not None)
     content = decide_content(file, inputs.listing)

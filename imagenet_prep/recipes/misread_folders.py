@@ -102,7 +102,7 @@ def _misread_in(lead: str, tree: FolderTree, *, is_divided: bool) -> Misread | N
         folder = f"{lead}{roles.lead.rstrip('/')}"
         problem = f"all files are in {folder}, and the folders there may be the classes"
         return Misread(problem, f"source: {{folders: .../{folder}}}")
-    if roles.are_numbers:
+    if roles.are_numbers or not tree.below:
         return None
     problem = ""
     if any(roles.splits) or not roles.classes:

@@ -46,7 +46,7 @@ def list_by_patterns(
     base, _ = rooted_patterns[0]
     for folder, _ in rooted_patterns:
         if folder != base:
-            problem = f"patterns that start in {base} and in {folder}"
+            problem = f"the patterns start in {base} and in {folder}"
             raise file.fault(key, problem, "expected all patterns to start in one folder")
     listings: list[Catalog] = []
     all_remarks: list[Remarks] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.path_matching import without_ending
 from imagenet_prep.text import listed
 
 
@@ -53,10 +54,13 @@ def path_alone(path_and_place: str) -> str:
 
 
 def _group_by_end(names: Sequence[str], depth: int) -> dict[str, list[str]]:
-    """The names by their last parts: the last one, and ``depth`` folders before it."""
+    """The names by their last parts: the last one, with and without its ending, and ``depth``
+    folders before it.
+    """
     names_by_end: dict[str, list[str]] = {}
     for name in names:
         parts = name.split("/")
         end = "/".join(parts[-depth - 1 :])
-        names_by_end.setdefault(end, []).append(name)
+        for key in {end, without_ending(end)}:
+            names_by_end.setdefault(key, []).append(name)
     return names_by_end

@@ -22,14 +22,14 @@ def none_annotated(
     place = listed(places)
     missing = list(dict.fromkeys(images.missing))
     if not missing:
-        expected = "expected at least one image that the annotations name"
+        expected = "expected annotations of at least one image"
         return InputError(f"{place}: no image is annotated", expected)
     if is_by_name:
         return _other_names(place, missing, images)
     none_is_there = number_of(
         len(missing),
-        "file, which has the name of no image",
-        "files, and none of them has the name of an image",
+        "file has annotations, and not the name of an image",
+        "files have annotations, and none has the name of an image",
     )
     return InputError(
         f"{place}: {none_is_there}",
@@ -44,8 +44,8 @@ def _other_names(place: str, missing: Sequence[str], images: AnnotatedImages) ->
     names = set(map(path_alone, missing))  # several files may name one
     none_is_there = number_of(
         len(names),
-        "annotated image, which is not among the images",
-        "annotated images, and none of them is among the images",
+        "image is named, and it is not in the source",
+        "images are named, and none of them is in the source",
     )
     hint = "get the images"
     if images.roots.strip:

@@ -20,6 +20,7 @@ from typing import Any
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.box_policy import CORRECT, fault
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.storage.files import kind_of, read_plain
 from imagenet_prep.text import listed
@@ -29,7 +30,6 @@ _NAME = re.compile(r"([A-Za-z_]\w*):([A-Za-z_]\w*)", re.ASCII)
 IMAGE = "image"
 """The key of an image's bytes."""
 
-_CORRECT = "correct it and run the same command again"
 _ROW = 'expected a dictionary such as {"file_name": "a.jpg", "label": "cat"}'
 
 
@@ -92,9 +92,7 @@ class Function(Struct, frozen=True):
                 number += 1
                 yield self._check(row, number)
         if not number:
-            raise InputError(
-                f"{self.name} yields no row", "expected a row for each image", _CORRECT
-            )
+            raise InputError(f"{self.name} yields no row", "expected a row for each image", CORRECT)
 
     def _start(self, module: ModuleType) -> Iterator[Any]:
         """Load the module, and call the function."""
@@ -113,10 +111,10 @@ class Function(Struct, frozen=True):
             expected = "expected a function of this name, which yields rows"
             if functions:
                 expected = f"expected one of {listed(functions)}"
-            raise InputError(f"{self.path} has no function {name}", expected, _CORRECT)
+            raise InputError(f"{self.path} has no function {name}", expected, CORRECT)
         if isinstance(rows, (dict, str, bytes)) or not hasattr(rows, "__iter__"):
             problem = f"{self.name} returns {_shown(rows)}"
-            raise InputError(problem, "expected rows: yield a dictionary for each image", _CORRECT)
+            raise InputError(problem, "expected rows: yield a dictionary for each image", CORRECT)
         try:
             return iter(rows)
         except (Exception, SystemExit) as error:
@@ -135,13 +133,13 @@ class Function(Struct, frozen=True):
                 place = f"{frame.filename}, line {frame.lineno}, in {frame.name}: {frame.line}"
         if isinstance(error, SyntaxError) and Path(error.filename or "").is_file():
             place = f"{error.filename}, line {error.lineno}"
-        return InputError(problem, f"in {place}", _CORRECT)
+        return InputError(problem, f"in {place}", CORRECT)
 
     def _check(self, row: Any, number: int) -> PythonRow:
         """A row as JSON can hold it; raises InputError if it is none."""
         place = f"{self.name}, row {number}"
         if not isinstance(row, dict):
-            raise InputError(f"{place} is {_shown(row)}", _ROW, _CORRECT)
+            raise InputError(f"{place} is {_shown(row)}", _ROW, CORRECT)
         content = _image_content(row.get(IMAGE), place)
         if content is not None:
             row = {key: value for key, value in row.items() if key != IMAGE}
@@ -152,7 +150,7 @@ class Function(Struct, frozen=True):
             raise InputError(
                 f"{place}: a value is nested too deep",
                 "expected lists and dictionaries with few levels",
-                _CORRECT,
+                CORRECT,
             ) from error
         return PythonRow(number, values, content)
 
@@ -165,11 +163,11 @@ def _refuse_unwritable(values: dict[str, Any], place: str) -> None:
         raise InputError(
             f"{place}: {_unwritable_text(values)}, which UTF-8 can't store",
             "expected valid Unicode: names of files that are not UTF-8 become such texts",
-            _CORRECT,
+            CORRECT,
         ) from error
     except ValueError as error:  # Python writes no number of thousands of digits
         raise InputError(
-            f"{place}: a number has too many digits", "expected at most 64 bits", _CORRECT
+            f"{place}: a number has too many digits", "expected at most 64 bits", CORRECT
         ) from error
 
 
@@ -209,8 +207,8 @@ def _is_picture(image: Any) -> bool:
     interface = getattr(image, "__array_interface__", None) or {}
     if interface.get("typestr") != "|u1" or getattr(image, "mode", "RGB") not in _MODES:
         return False
-    _, *rest = interface["shape"]
-    return len(rest) == 1 or (len(rest) == 2 and rest[1] in (3, 4))
+    shape = interface["shape"]
+    return len(shape) == 2 or (len(shape) == 3 and shape[2] in (3, 4))
 
 
 def _image_content(image: Any, place: str) -> bytes | None:
@@ -222,16 +220,16 @@ def _image_content(image: Any, place: str) -> bytes | None:
     if image is None or isinstance(image, (str, Path)):
         return None
     if not isinstance(image, (bytes, bytearray, memoryview)):
-        hint = _CORRECT
+        hint = CORRECT
         if _is_picture(image):
             hint = (
                 "encode it: stream = io.BytesIO(); Image.fromarray(image).save(stream, 'PNG'); "
                 "stream.getvalue()"
             )
-        raise InputError(f"{place}: image is {_shown(image)}", expected, hint)
+        raise fault(place, f"image is {_shown(image)}", expected, hint)
     content = bytes(image)
     if not content:
-        raise InputError(f"{place}: image has no bytes", expected, _CORRECT)
+        raise fault(place, "image has no bytes", expected)
     return content
 
 
@@ -296,7 +294,7 @@ def _plain(value: Any, place: str, key: str) -> Any:
     if isinstance(value, dict):
         return _plain_mapping(value, place, key)
     expected = "expected texts, numbers, lists and dictionaries of them"
-    raise InputError(f"{place}: {key} holds {_shown(value)}", expected, _CORRECT)
+    raise fault(place, f"{key} holds {_shown(value)}", expected)
 
 
 def _plain_mapping(mapping: dict[Any, Any], place: str, key: str) -> dict[str, Any]:
@@ -304,6 +302,6 @@ def _plain_mapping(mapping: dict[Any, Any], place: str, key: str) -> dict[str, A
     for name in mapping:
         if not isinstance(name, str) or not name:
             expected = "expected texts that are not empty as keys"
-            raise InputError(f"{place}: a key is {_shown(name)}", expected, _CORRECT)
+            raise fault(place, f"a key is {_shown(name)}", expected)
     lead = f"{key}." if key else ""
     return {name: _plain(value, place, lead + name) for name, value in mapping.items()}

@@ -83,7 +83,7 @@ def _no_module(file: RecipeFile, function: str) -> UsageError:
     """The error for a function whose module is no file of the current folder."""
     name = f"{function.partition(':')[0]}.py"
     problem = f"the current folder has no {name}"
-    hint = "change to its folder"
+    hint = f"run the command in the folder of {name}"
     fault_of_module = fault_of_path(Path.cwd() / name, "file")
     if fault_of_module != NOT_THERE:
         problem = f"{name} in the current folder {fault_of_module}"
@@ -135,7 +135,7 @@ def refuse_unlisted(file: RecipeFile, layout: Layout, *, is_made: bool) -> Usage
     place, function = file.place(("source", "python")), file.recipe.source.value
     return UsageError(
         f"{place}: no rows of {function} are kept in {layout.data_dir}",
-        "expected the DATA_DIR of a convert --allow-python with this recipe, which keeps them",
+        "expected the DATA_DIR that convert --allow-python wrote with this recipe: it keeps them",
         command("verify", "DATA_DIR", (("config", file.path),)),
     )
 

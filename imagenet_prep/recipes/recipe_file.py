@@ -347,7 +347,7 @@ def value_in_words(value: object) -> str:
         return str(value).lower()
     if isinstance(value, str):
         return repr(shortened(value))
-    return "nothing" if value is None else shortened(value)
+    return "an empty value" if value is None else shortened(value)
 
 
 def _part_of(kind: Any, key: Key) -> Any:

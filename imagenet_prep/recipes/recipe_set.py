@@ -454,7 +454,7 @@ def refuse_made(records: SetRecords) -> None:
     raise UsageError(
         f"{records.layout.output_dir} holds the set of the recipe {recipe_set.name}",
         "expected the recipe: without --config, the command makes ILSVRC2012",
-        Hint(again, "    (ILSVRC2012: choose another folder, or --output)"),
+        Hint(again, "    (to make ILSVRC2012: choose another folder, or --output)"),
     )
 
 

@@ -107,8 +107,13 @@ def shown_cell(value: Any) -> str:
     """The beginning of a value and its type, for messages."""
     if value is None:
         return "null"
-    beginning = str(value)[:60]
-    return f"{beginning!r} ({type(value).__name__})"
+    beginning = repr(value)[:60]
+    return f"{beginning} ({type(value).__name__})"
+
+
+def is_nan(value: Any) -> bool:
+    """Whether a value is the number that equals no other, not even itself."""
+    return isinstance(value, float) and math.isnan(value)
 
 
 def read_number(value: Any, place: str, name: str) -> float:
@@ -121,8 +126,7 @@ def read_number(value: Any, place: str, name: str) -> float:
             number = math.nan
     is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
     if not is_number or not abs(number) <= sys.float_info.max:
-        is_too_long = isinstance(number, int) and abs(number) > sys.float_info.max
-        expected = "expected at most 64 bits" if is_too_long else "expected a finite number"
+        expected = "expected a finite number, at most 1.797e308"
         raise fault(place, f"{name} is {shown_cell(value)}", expected)
     return number
 

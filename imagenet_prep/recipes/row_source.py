@@ -8,7 +8,6 @@ and objects with bbox and categories.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.recipes.row_objects import (
     RowObject,
     first_of,
+    is_nan,
     read_class,
     read_number,
     read_objects,
@@ -36,7 +36,9 @@ MASKS = ("mask", "mask_file_name")
 BOX_CLASSES = ("class", "category")
 """The columns of the class of a box, where a row is a box."""
 
-IMAGE_IN_RECIPE = "write in the recipe: source: {..., image: COLUMN}"
+IMAGE_IN_RECIPE = (
+    "name the column in the recipe: source: {..., image: COLUMN}; a CSV or TSV needs a header"
+)
 """How a recipe names the column of the images."""
 
 
@@ -205,14 +207,9 @@ def _refuse_difference(
     name: str, first_value: Any, value: Any, first_place: str, place: str
 ) -> None:
     """Raise InputError if two rows of an image have different values in one column."""
-    if first_value != value and not (_is_nan(first_value) and _is_nan(value)):
+    if first_value != value and not (is_nan(first_value) and is_nan(value)):
         problem = f"{name} is {_in_words(value)}, and {_in_words(first_value)} in {first_place}"
         raise fault(place, problem, "expected one value for all boxes of an image")
-
-
-def _is_nan(value: Any) -> bool:
-    """Whether a value is the number that equals no other, not even itself."""
-    return isinstance(value, float) and math.isnan(value)
 
 
 def _in_words(value: Any) -> str:
@@ -280,9 +277,9 @@ def _box_class_column(columns: Mapping[str, Any], place: str) -> str | None:
     if not corners:
         return None
     if len(corners) < len(EDGES):
-        columns_of_corners = "column" if len(corners) == 1 else "columns"
-        problem = f"{columns_of_corners} {', '.join(corners)} alone"
-        expected = f"expected all of {', '.join(EDGES)}, or none"
+        missing = [edge for edge in EDGES if edge not in columns]
+        problem = f"it has {', '.join(corners)}, and no {', '.join(missing)}"
+        expected = f"expected a column for each of {', '.join(EDGES)}, or none of them"
         raise fault(place, problem, expected)
     box_class = first_of(BOX_CLASSES, columns)
     if box_class is None:

@@ -151,8 +151,9 @@ def _parquet_rows(path: Path, split: str) -> tuple[list[str], Iterator[TableRow]
     from imagenet_prep.sources.parquets import has_images, read_table
 
     if has_images(path):
-        hint = "write `parquet` in place of `table` in the `source` of the recipe"
-        raise InputError(f"{path} holds images", "expected a table that names images", hint)
+        expected = "expected texts and numbers, which name and describe images"
+        hint = "if they are images, write `parquet` in place of `table` in the recipe's `source`"
+        raise InputError(f"{path} has a column of bytes", expected, hint)
     columns = read_table(path)
     first_column: Sequence[Any] = next(iter(columns.values()), ())
     numbers = range(1, len(first_column) + 1)

@@ -20,6 +20,7 @@ from imagenet_prep.recipes.source_rules import (
     has_rows,
     may_have_boxes,
     only_key,
+    refuse_empty_places,
 )
 from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME, grown_from
 from imagenet_prep.text import either
@@ -62,6 +63,7 @@ def _check_keys(file: RecipeFile) -> None:
     _check_labels(file)
     _check_growth(file)
     _refuse_image_keys(file)
+    refuse_empty_places(file)
 
 
 def _check_shard_keys(file: RecipeFile) -> None:

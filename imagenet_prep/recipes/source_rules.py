@@ -42,7 +42,7 @@ def check_source(file: RecipeFile) -> None:
     source_key = only_key(file, ("source",), source, [*source_kinds(), "imagenet"])
     _refuse_unused_options(file, source_key)
     places = getattr(source, source_key)
-    _refuse_no_places(file, ("source", source_key), places)
+    _refuse_no_places(file, ("source", source_key), places, "expected a path or a pattern")
     if isinstance(places, dict):
         check_split_names(file, ("source", source_key), places)
 
@@ -56,13 +56,28 @@ def _refuse_unused_options(file: RecipeFile, source_key: str) -> None:
             raise file.fault(("source", option), f"{source_key} has no use for it", expected)
 
 
-def _refuse_no_places(file: RecipeFile, key: Key, places: object) -> None:
-    """Raise UsageError for an empty list of files, or one of a split."""
+def refuse_empty_places(file: RecipeFile) -> None:
+    """Raise UsageError if labels, boxes or masks have an empty list of files or folders."""
+    from imagenet_prep.recipes.schema import Labels
+
+    labels, boxes, mask = file.recipe.labels, file.recipe.boxes, file.recipe.mask
+    if isinstance(labels, Labels):
+        _refuse_no_places(file, ("labels", "file"), labels.file)
+    if boxes is not None and boxes.format:
+        _refuse_no_places(file, ("boxes", boxes.format), getattr(boxes, boxes.format))
+    if mask is not None:
+        _refuse_no_places(file, ("mask", "folder"), mask.folder)
+
+
+def _refuse_no_places(
+    file: RecipeFile, key: Key, places: object, expected: str = "expected a path"
+) -> None:
+    """Raise UsageError for an empty list of files or folders, or one of a split."""
     if isinstance(places, (list, dict)) and not places:
-        raise file.fault(key, "nothing in it", "expected a path or a pattern")
+        raise file.fault(key, "nothing in it", expected)
     if isinstance(places, dict):
         for split, texts in places.items():
-            _refuse_no_places(file, (*key, split), texts)
+            _refuse_no_places(file, (*key, split), texts, expected)
 
 
 def only_key(file: RecipeFile, key: Key, mapping: Struct, names: Sequence[str]) -> str:

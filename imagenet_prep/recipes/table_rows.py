@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from imagenet_prep.recipes.json_faults import json_line, json_reason
+from imagenet_prep.recipes.label_cells import are_all
 from imagenet_prep.text import number_of
 
 Form = Literal["lines", "words", "csv", "tsv", "spaces", "jsonl", "json"]
@@ -82,9 +83,8 @@ def open_text(content: bytes, newline: str = "\n") -> io.TextIOWrapper:
     except UnicodeDecodeError as error:
         readable = content[: error.start]
         text = readable.decode("utf-16" if is_wide else "utf-8", "ignore")
-        if not newline:
-            text = text.replace("\r\n", "\n").replace("\r", "\n")
-        line = text.count("\n") + 1
+        line_end = r"\n" if newline else r"\r\n?|\n"
+        line = len(re.findall(line_end, text)) + 1
         reason = "it is not UTF-8"
         if is_wide:
             reason = "it starts as UTF-16, and is not UTF-16 here"
@@ -107,7 +107,7 @@ def read_rows(
         return _read_jsonl(text)
     if form == "json":
         return _read_json(content)
-    start, names, rows, unnamed_count = _header(content, form, has_header=header)
+    start, names, rows, unnamed_count = read_header(content, form, has_header=header)
     _refuse_names(names, start)
     return _read_cells(names, rows, unnamed_count)
 
@@ -125,7 +125,7 @@ def _refuse_names(names: Sequence[str], line: int) -> None:
 
 
 def _read_cells(
-    names: Sequence[str], rows: _Rows, unnamed_count: int
+    names: Sequence[str], rows: Rows, unnamed_count: int
 ) -> tuple[Sequence[int], dict[str, list[Any]]]:
     """The cells of rows by column; those of columns without a name must be empty."""
     lines = array("Q")
@@ -147,14 +147,14 @@ def _read_cells(
     return lines, columns
 
 
-_Rows = Iterator[tuple[int, list[str]]]
+Rows = Iterator[tuple[int, list[str]]]
 
 
-def _header(content: bytes, form: Form, *, has_header: bool) -> tuple[int, list[str], _Rows, int]:
-    """The line and the names of the columns, the rows,
-    and how many columns without a name come last.
-    """
-    readers: dict[Form, Callable[[bytes, Form], _Rows]] = {
+def read_header(
+    content: bytes, form: Form, *, has_header: bool
+) -> tuple[int, list[str], Rows, int]:
+    """The line and names of the columns, the rows, and how many unnamed columns come last."""
+    readers: dict[Form, Callable[[bytes, Form], Rows]] = {
         "csv": csv_rows,
         "tsv": csv_rows,
         "spaces": _spaced_rows,
@@ -177,14 +177,6 @@ def _header(content: bytes, form: Form, *, has_header: bool) -> tuple[int, list[
         names[0] = "index"
     unnamed_count = width - len(names)
     return start, names, rows, unnamed_count
-
-
-def line_of_header(content: bytes, form: Form) -> int:
-    """The line that names the columns, after comments and the like; 0 in a form without one."""
-    if form not in ("csv", "tsv", "spaces"):
-        return 0
-    line, *_ = _header(content, form, has_header=True)
-    return line
 
 
 def _plain_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
@@ -325,9 +317,7 @@ def _read_json(content: bytes) -> tuple[Sequence[int], dict[str, list[Any]]]:
     """
     document = _parse_document(content)
     rows = _json_rows(document)
-    if rows == []:
-        raise LabelsFault(0, "it names no file")
-    if not rows or not are_all(rows, dict):
+    if rows is None or not are_all(rows, dict):
         raise LabelsFault(
             0,
             "expected {path: label}, each label a text or a whole number; {class: [paths]}; "
@@ -407,8 +397,3 @@ def _parse_object(line: str, number: int) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise LabelsFault(number, f"expected a JSON object, got {_shown(line)}")
     return row
-
-
-def are_all(values: Iterable[Any], types: type | tuple[type, ...]) -> bool:
-    """Whether all values are of these types."""
-    return all(isinstance(value, types) for value in values)

@@ -16,6 +16,9 @@ _INT = re.compile(r"-?(0|[1-9]\d*)")
 _FLOAT = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
 _TOO_LARGE = 3.4028235677973366e38  # the least number that a 32-bit float rounds to infinity
 
+INT64_RANGE = "expected -2**63 to 2**63 - 1"
+"""The whole numbers that a record can hold, for messages."""
+
 
 def typed(
     values: Sequence[Any], lines: Sequence[int], is_text: bool, kind: Kind | None = None
@@ -59,7 +62,7 @@ def _first_lines(values: Sequence[Any], lines: Sequence[int]) -> dict[tuple[type
     for value, line in zip(values, lines, strict=True):
         for single in _flat(value):
             if not isinstance(single, (str, int, float)):
-                expected = "expected text, a number, or a list of them"
+                expected = "expected a text, an integer, a float, or a list of them"
                 raise LabelsFault(line, f"the value is {_type_in_words(single)}: {expected}")
             line_of.setdefault((type(single), single), line)
     return line_of
@@ -119,7 +122,7 @@ def _as_kind(value: Any, line: int, kind: Kind, is_text: bool) -> Any:
         return value
     if kind == "int64" and narrowest == "int64":
         if (is_text and len(value) > 20) or not -(1 << 63) <= int(value) < 1 << 63:
-            raise LabelsFault(line, f"{_shown_number(value)} does not fit in 64 bits")
+            raise LabelsFault(line, f"{_shown_number(value)} is out of range: {INT64_RANGE}")
         return int(value)
     if kind == "float" and narrowest != "bytes":
         return _as_float(value, line)

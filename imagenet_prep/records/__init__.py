@@ -12,6 +12,7 @@ from imagenet_prep.errors import UsageError
 from imagenet_prep.reading.shard import Shard, recorded_lists
 from imagenet_prep.reading.values import Decoder, FeatureNames, SequenceExample
 from imagenet_prep.records.writer import FileWriter, ShardWriter, open_writer, write
+from imagenet_prep.storage.files import kind_in_words
 from imagenet_prep.storage.layout import by_number, split_of
 from imagenet_prep.storage.location import refuse_url
 
@@ -101,14 +102,15 @@ def _files(paths: Paths) -> list[Path]:
     """Every file in ``paths``, in order; raises UsageError if one does not exist."""
     patterns = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     if not patterns:
-        raise UsageError("no files to read", "expected a path, a pattern, or a list of them")
+        raise UsageError("no files to read", "expected a path, a pattern, or several of either")
     return [path for pattern in patterns for path in _matching(os.fspath(pattern))]
 
 
 def _matching(pattern: str) -> list[Path]:
     refuse_url(pattern)
-    if Path(pattern).is_file():
-        return [Path(pattern)]
+    path = Path(pattern)
+    if path.is_file():
+        return [path]
     names: list[str] = []
     if glob.has_magic(pattern):
         names = sorted(glob.glob(pattern), key=by_number)  # noqa: PTH207 - it may be absolute
@@ -119,14 +121,14 @@ def _matching(pattern: str) -> list[Path]:
             )
     if not names:
         raise UsageError(
-            f"{pattern or repr(pattern)} is not a file", "expected a TFRecord file, or a pattern"
+            f"{path} is {kind_in_words(path)}", "expected a TFRecord file, or a pattern"
         )
-    for name in names:
-        if not Path(name).is_file():
-            raise UsageError(
-                f"{name} is not a file", f"expected {pattern} to match TFRecord files only"
-            )
-    return list(map(Path, names))
+    paths = list(map(Path, names))
+    for path in paths:
+        if not path.is_file():
+            expected = f"expected {pattern} to match TFRecord files only"
+            raise UsageError(f"{path} is {kind_in_words(path)}", expected)
+    return paths
 
 
 def _iter_parsed(files: Iterable[Path], parse: Callable[[memoryview], T]) -> Iterator[T]:

@@ -31,6 +31,7 @@ _SCALARS = (int, float, str, *_BYTES)  # a bool is an int
 _PLAIN = frozenset((*_SCALARS, bool))
 _EXPECTED = "expected bool, int, float, str or bytes, or a flat list or an array of them"
 _AS_TEXT = "write it as a text, which a schema calls 'bytes'"
+_CONVERT = "convert it to one of these; numpy.asarray does so for a tensor"
 _IF_NESTED = "flatten it, or write it as a feature list of a SequenceExample"
 
 
@@ -260,7 +261,7 @@ def _plain(value: Any, if_nested: str) -> Any:
     if isinstance(value, Sequence) or _is_array(value):
         nested = f"it holds a nested value, of type {type(value).__name__}"
         raise ValueRuleError(f"{nested}: {_EXPECTED}", if_nested)
-    raise ValueRuleError(f"it holds a value of type {type(value).__name__}: {_EXPECTED}")
+    raise ValueRuleError(f"it holds a value of type {type(value).__name__}: {_EXPECTED}", _CONVERT)
 
 
 def _is_array(value: Any) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command_line
 from imagenet_prep.hints import Hint
+from imagenet_prep.text import is_web_page
 
 
 class ArchiveFault(ValueError):  # noqa: N818 - a fault in data, not in the program
@@ -51,12 +52,29 @@ class NoZip(ZipFault):
     """A file that neither starts nor ends like a zip."""
 
 
+def quoted(name: bytes) -> str:
+    """A name of an archive in quotes, for messages; at most 100 bytes of it."""
+    return repr(name if len(name) <= 100 else name[:97] + b"...")[1:]
+
+
 def archive_error(archive: object, fault: ArchiveFault, hint: str) -> InputError:
     """The error for a fault of an archive; ``hint`` is the remedy for a damaged one."""
     what = f"{archive} {fault.problem} at byte {fault.offset:,}"
     if fault.if_intact:
         hint = Hint(hint, "; or, ", fault.if_intact)
     return InputError(what, fault.reason, fault.remedy or hint)
+
+
+def other_file_error(archive: object, head: bytes, noun: str, hint: str) -> InputError | None:
+    """The error for an empty file, or a web page, by its first bytes, in place of a tar or a zip;
+    None for any other file.
+    """
+    if not head:
+        return InputError(f"{archive} is empty", f"expected a {noun}", hint)
+    if is_web_page(head):
+        what = f"{archive} is a web page or XML, not an archive"
+        return InputError(what, f"expected a {noun}, got HTML or XML", hint)
+    return None
 
 
 PACK_PLAIN_FILES = Hint(
@@ -79,7 +97,7 @@ _KINDS = {
 
 def special_member(name: str, kind: str, offset: int) -> TarFault:
     """The fault of a member that is no plain file, by the type in its header."""
-    noun = _KINDS.get(kind, f"of type {kind!r}")
+    noun = _KINDS.get(kind, f"of tar's type {kind!r}")
     return TarFault(offset, f"{name} is {noun}, not a plain file", PACK_PLAIN_FILES)
 
 

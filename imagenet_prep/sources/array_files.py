@@ -22,7 +22,7 @@ from typing import IO, Any, ClassVar
 import numpy as np
 from msgspec.structs import replace
 
-from imagenet_prep.images import is_npy
+from imagenet_prep.images import first_bytes, is_npy
 from imagenet_prep.images.arrays import ArrayError, read_npy_header
 from imagenet_prep.sources.array_formats import is_of_array_format, open_array_format
 from imagenet_prep.sources.pickles import LongValue, PickledArray, as_text, load_pickle
@@ -181,10 +181,14 @@ def names_of_classes(path: Path) -> dict[str, dict[int, str]]:
     Raises:
         InputError: it is damaged.
     """
-    with damage_named(path):
+    with damage_named(path, "a file of class names"):
         with open_plain(path) as file:
             is_pickle = bool(_PICKLE.match(file.read(4)))
-        pickled = load_pickle(path) if is_pickle else {}
+        try:
+            pickled = load_pickle(path) if is_pickle else {}
+        except ArrayError as error:  # its own remedy is for images
+            remedy = "get an intact copy of it, or move it away"
+            raise OtherFormError(str(error), remedy) from error
     columns = {}
     for key, names in pickled.items():
         if key.endswith("label_names") and isinstance(names, list):
@@ -248,10 +252,12 @@ def _of_idx(path: Path, opener: Callable[..., Any]) -> StoredArray:
         head = file.read(4)
         if not _IDX.match(head):
             content = "its compressed content" if opener is gzip.open else "it"
-            got = (
-                f"expected 00 00 08 and 01 to 04 as the first bytes, got {head.hex(' ') or 'none'}"
+            got = first_bytes(head) if head else "none"
+            raise OtherFormError(
+                f"{content} is not IDX of unsigned bytes: expected 00 00 08 and 01 to 04 as the "
+                f"first bytes, got {got}",
+                INTACT_OR_NPZ,
             )
-            raise OtherFormError(f"{content} is not IDX of unsigned bytes: {got}", INTACT_OR_NPZ)
         dimensions = head[3]
         shape = struct.unpack(f">{dimensions}I", file.read(4 * dimensions))
     opened = functools.partial(opener, path, "rb")

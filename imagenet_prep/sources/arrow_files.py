@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from imagenet_prep.sources.parquet_columns import Schema, image_column, parts_of, schema_of
+from imagenet_prep.sources.parquet_columns import Schema, parts_of, schema_of
 from imagenet_prep.sources.parquets import (
     HEAD,
     ParquetRow,
@@ -41,7 +41,8 @@ class ArrowImages(Container, frozen=True):
         """The function that reads rows, in any order."""
         path = local_path(self.path)
         table = _open(path)
-        batches = [parts_of(chunk)[0] for chunk in table.column(image_column(table.schema)).chunks]
+        column = table.column(schema_of(path, table.schema).image)
+        batches = [parts_of(chunk)[0] for chunk in column.chunks]
         starts = [0, *itertools.accumulate(map(len, batches))]
 
         def read(row: Row) -> Buffer:

@@ -74,7 +74,7 @@ def _unpack_and_decompress(path: str, compression: str, inside: str) -> Hint:
     commands = commands.then(command_line(["tar", "-xf", path, "-C", folder]))
     commands = commands.then(decompress_command(tar, tar, compression))
     steps = (
-        f"repeat the last two for every other tar there, move {path} away, "
+        f"repeat the last two for every other compressed tar there, move {path} away, "
         f"and use the tars in {folder} in its place"
     )
     return Hint(commands, f"    ({steps})")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import functools
 import posixpath
 from array import array
@@ -19,6 +18,7 @@ from imagenet_prep.sources.names import below, text_of
 from imagenet_prep.sources.other_files import plain_status
 from imagenet_prep.sources.remarks import Remarks
 from imagenet_prep.sources.tars import in_order
+from imagenet_prep.sources.utf8_text import decode_text
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import number_of
@@ -46,7 +46,8 @@ def read_file_list(path: AnyPath, base: Path, base_key: str = "") -> FileList:
     """
     names: list[str] = []
     lines = array("Q")
-    for number, line in enumerate(_read_text(path).split("\n"), 1):
+    text = decode_text(path, read_plain(path))
+    for number, line in enumerate(text.split("\n"), 1):
         entry = line.strip("\r")
         if not entry.strip():
             continue
@@ -75,20 +76,6 @@ def _twice(path: AnyPath, names: Sequence[str], lines: Sequence[int]) -> InputEr
     return InputError(what, "expected every name once", "remove one of the two lines")
 
 
-def _read_text(path: AnyPath) -> str:
-    content = read_plain(path)
-    text = content.removeprefix(codecs.BOM_UTF8)
-    try:
-        return text.decode()
-    except UnicodeDecodeError as error:
-        place = len(content) - len(text) + error.start
-        raise InputError(
-            f"{path} is not UTF-8, at byte {place:,}",
-            "expected a text of file names",
-            "save it as UTF-8, or name another file",
-        ) from error
-
-
 def _below_base(entry: str, base: Path) -> str:
     """A path without what leads to ``base``."""
     name = entry
@@ -106,7 +93,7 @@ def _outside(entry: str, base: Path, base_key: str, place: str) -> InputError:
     if base_key:
         where = f"in `{base_key}`"
     what = f"{place}: {entry} is not written as a path below {base}"
-    hint = f"correct the line, or name a folder that holds all files {where}"
+    hint = f"correct the line, or change the folder where paths start, {where}"
     return InputError(what, "expected the path of a file there", hint)
 
 

@@ -99,7 +99,7 @@ def _header(view: memoryview) -> tuple[tuple[int, ...], Sequence[_Column]]:
         facts = [config[f"column_{fact}"] for fact in ("names", "encodings", "sizes")]
         return offsets, list(zip(*facts, strict=True))
     except (LookupError, TypeError, ValueError) as error:
-        raise ValueError("its description of columns can't be read") from error
+        raise ValueError("the JSON that describes its columns can't be read") from error
 
 
 def _cells(

@@ -26,6 +26,8 @@ from imagenet_prep.hints import install_extra
 from imagenet_prep.sources.slices import Buffer, Container, ReadOrder, Row
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.refusals import unreadable
+from imagenet_prep.storage.store import changed_since
+from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
@@ -198,7 +200,8 @@ def iter_samples(path: Path, schema: Schema, needed: Sequence[str] = ()) -> Iter
                 count += len(batch)
         expected = file.metadata.num_rows
         if count != expected:
-            raise _damaged(path, count, f"expected {expected:,} rows, got {count:,}")
+            what = f"{path} has {number_of(count, 'row')}"
+            raise InputError(what, f"expected {expected:,}, by its metadata", REMEDY)
 
 
 def _samples(path: Path, schema: Schema, batch: Any, first: int) -> Iterator[ParquetRow]:
@@ -268,11 +271,8 @@ class _Rows:
 
 def changed_row(path: Path, row: Row, got: str) -> InputError:
     """The error for a row that is not as it was listed."""
-    return InputError(
-        f"{path} has changed since it was first looked at",
-        f"expected {row.length:,} bytes in row {row.offset:,}, got {got}",
-        "run the same command again once nothing writes to it",
-    )
+    expected = f"expected {number_of(row.length, 'byte')} in row {row.offset:,}, got {got}"
+    return changed_since(path, expected)
 
 
 def _open(path: Path, needed: Sequence[str] = ("image", "label")) -> ParquetFile:

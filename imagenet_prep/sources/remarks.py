@@ -112,9 +112,9 @@ def fault_of_name(name: str, container: AnyPath) -> InputError | None:
     """
     if len(name) > _LONGEST_NAME:
         return InputError(
-            f"{container} holds a file whose name is too long: '{escaped(name[:100])}...'",
+            f"{container} holds a file whose path is too long: '{escaped(name[:100])}...'",
             f"expected at most {_LONGEST_NAME:,} characters, got {len(name):,}",
-            "rename it",
+            "rename the file, or its folder",
         )
     try:
         encoded = name.encode()
@@ -126,5 +126,5 @@ def fault_of_name(name: str, container: AnyPath) -> InputError | None:
     return InputError(
         f"{container} holds a file with a name that can't be used: '{escaped(name)}'",
         "expected UTF-8 without control characters",
-        "rename it",
+        "rename the file, or its folder",
     )

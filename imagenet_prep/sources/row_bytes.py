@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from imagenet_prep.errors import InputError
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.slices import Buffer, Container, FileSlices, Reader
 from imagenet_prep.sources.tars import Archive
 from imagenet_prep.storage.durable import begin_write_out, write_all
 from imagenet_prep.storage.location import AnyPath, local_or_none, local_path
 from imagenet_prep.storage.refusals import unreadable
+from imagenet_prep.storage.store import changed_since
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -161,10 +161,8 @@ def _writer(
 def refuse_changed(path: AnyPath, is_the_same: bool) -> None:
     """Raise InputError unless a file is the listed one."""
     if not is_the_same:
-        raise InputError(
-            f"{path} has changed since it was first looked at",
-            "expected the same file, of the same size and time of modification",
-            "run the same command again once nothing writes to it",
+        raise changed_since(
+            path, "expected the same file, of the same size and time of modification"
         )
 
 

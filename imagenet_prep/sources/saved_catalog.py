@@ -21,8 +21,6 @@ import numpy as np
 from msgspec import Struct, convert, to_builtins
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import mention
-from imagenet_prep.hints import Hint
 from imagenet_prep.sources.blocks import ArrayFolder, SavedArray, array_file
 from imagenet_prep.sources.catalog import NUMBER_COLUMNS, Catalog
 from imagenet_prep.sources.names import Column, Names
@@ -164,11 +162,7 @@ def load_catalog(folder: AnyPath, digest: str, pieces: Sequence[range] | None = 
             pieces = [range(head.rows)]
         return _read_rows(head, files, pieces)
     except ValueError as error:
-        raise DamagedError(
-            f"{folder} can't be used: {error}",
-            "expected the listing of raw data as this version of imagenet-prep convert writes it",
-            Hint("run the same ", mention("convert"), " again: it lists the raw data again"),
-        ) from error
+        raise DamagedError(f"{folder} can't be used: {error}") from error
 
 
 def _read_rows(head: _Head, files: ArrayFolder, pieces: Sequence[range]) -> Catalog:

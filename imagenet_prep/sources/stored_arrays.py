@@ -255,6 +255,8 @@ def damage_named(path: Path, noun: str = ARRAYS) -> Iterator[None]:
             reason = "it is too short, or its parts contradict each other"
         elif isinstance(error, zipfile.BadZipFile):
             reason = f"its zip can't be read: {reason}"
+        elif isinstance(error, RecursionError):
+            reason = "its parts are nested too deeply"
         hint = remedy_of(error)
         if noun == ARRAYS and not isinstance(
             error, ArrayError

@@ -20,7 +20,7 @@ from zlib import adler32
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import mention
 from imagenet_prep.hints import Hint
-from imagenet_prep.sources.archive_faults import UNJOIN, TarFault, special_member
+from imagenet_prep.sources.archive_faults import UNJOIN, TarFault, quoted, special_member
 from imagenet_prep.storage.refusals import unreadable
 
 BLOCK = 512
@@ -156,8 +156,8 @@ class _Window:
         block = self._stream.read(_STREAM_BLOCK)
         self._end += len(block)
         if self._end > self._limit:
-            limit = f"expected at most {self._limit:,}"
-            raise TarFault(self._limit, f"it unpacks to more bytes: {limit}", REMEDY)
+            reason = f"it unpacks to more than {self._limit:,} bytes, the most that is expected"
+            raise TarFault(self._limit, reason, REMEDY)
         return block
 
 
@@ -175,7 +175,7 @@ def _walk(
             name, size = _apply({**lasting, **coming}, name, size, position)
         data = position + BLOCK
         if size > stop - data:
-            raise TarFault(position, f"{_show(name)} of {size:,} bytes would extend {beyond}")
+            raise TarFault(position, f"{quoted(name)} of {size:,} bytes would extend {beyond}")
         if kind in _EXTENSIONS:
             fields = _parse_extension(kind, size, read, data)
             (lasting if kind == _PAX_GLOBAL else coming).update(fields)
@@ -185,7 +185,7 @@ def _walk(
             coming = {}
             yield name, data, size
         else:
-            raise special_member(_show(name), chr(kind), position)
+            raise special_member(quoted(name), chr(kind), position)
         position = data + (size + BLOCK - 1) // BLOCK * BLOCK
     _check_end(read, is_padding, position, coming)
 
@@ -217,14 +217,18 @@ def _check_sum(header: bytes, offset: int) -> None:
     if header[124] == 0x20:  # v7 pads every number with blanks
         forms.append(b"%6o\0 " % total)
     if field not in forms:
-        raise TarFault(offset, f"wrong header checksum: {total:06o} expected, {_show(field)} found")
+        raise TarFault(
+            offset, f"wrong header checksum: {total:06o} expected, {quoted(field)} found"
+        )
 
 
 def _check_end(
     read: Read, is_padding: IsPadding, position: int, coming: dict[bytes, bytes]
 ) -> None:
     if coming:
-        raise TarFault(position, "zeros follow an extension header: expected its member")
+        raise TarFault(
+            position, "zeros follow an extension header: expected the member it describes"
+        )
     if read(position + BLOCK, BLOCK) != _ZEROS:
         reason = "other bytes follow one block of zeros: expected a second one"
         raise TarFault(position + BLOCK, reason)
@@ -269,16 +273,16 @@ def _parse_size(header: bytes, offset: int) -> int:
         pass
     if not digits:
         return 0
-    raise TarFault(offset, f"the size of a member is {_show(field)}: expected octal digits")
+    raise TarFault(offset, f"the size of a member is {quoted(field)}: expected octal digits")
 
 
 def _apply(fields: dict[bytes, bytes], name: bytes, size: int, offset: int) -> tuple[bytes, int]:
     """Name and size of a member by the fields of the extension headers before it."""
     if any(key.startswith(b"GNU.sparse.") for key in fields):
-        raise special_member(_show(name), "S", offset)
+        raise special_member(quoted(name), "S", offset)
     if text := fields.get(b"size"):
         if not text.isdigit() or len(text) > 20:
-            found = f"the size of a member is {_show(text)}"
+            found = f"the size of a member is {quoted(text)}"
             raise TarFault(offset, f"{found}: expected at most 20 digits")
         size = int(text)
     return fields.get(b"path") or name, size
@@ -316,10 +320,6 @@ def _parse_pax(content: bytes, offset: int) -> dict[bytes, bytes]:
 
 def _cut(offset: int) -> TarFault:
     return TarFault(offset, "the tar ends here: expected two blocks of zeros at its end")
-
-
-def _show(name: bytes) -> str:
-    return repr(name if len(name) <= 100 else name[:97] + b"...")[1:]
 
 
 # the errors of an archive that is damaged, foreign or a bomb, and their remedies ------------------

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine, Failed, R, T
-from imagenet_prep.sources.archive_faults import TarFault, archive_error
+from imagenet_prep.sources.archive_faults import TarFault, archive_error, other_file_error
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.compressed_tars import LONGEST_MAGIC, refuse_compressed
 from imagenet_prep.sources.names import file_name
@@ -34,7 +34,6 @@ from imagenet_prep.storage.files import view_of
 from imagenet_prep.storage.location import AnyPath, local_or_none, split
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.storage.store import RangedView, changed
-from imagenet_prep.text import is_web_page
 
 ZIP = ".zip"
 _ZIP_MAGIC = b"PK\3\4"
@@ -109,13 +108,14 @@ def walk(
         if has_header(view, start, end):
             raise archive_error(archive, fault, hint) from fault
         refuse_compressed(view.path, bytes(view[start : start + LONGEST_MAGIC]), inside)
-        if start == end:
-            raise InputError(f"{archive} is empty", "expected a tar", hint) from fault
         head = bytes(view[start : min(end, start + BLOCK)])
         if head.startswith(_ZIP_MAGIC):
             remedy = _remedy_of_zip(view.path, inside) if hint == WHOLE_COPY else hint
             raise InputError(f"{archive} is a zip, not a tar", "expected a tar", remedy) from fault
-        raise _no_tar(archive, fault, head, hint) from fault
+        is_there = bool(head) or start == end  # otherwise it was cut after it was listed
+        error = other_file_error(archive, head, "tar", hint) if is_there else None
+        what = f"{archive} is not a tar, or is damaged at byte {fault.offset:,}"
+        raise error or InputError(what, fault.reason, hint) from fault
 
 
 def _remedy_of_zip(archive: object, inside: str) -> str:
@@ -127,15 +127,6 @@ def _remedy_of_zip(archive: object, inside: str) -> str:
         )
     rename = f"rename it so that it ends with {ZIP}"
     return rename if isinstance(archive, Path) else f"copy it to a local disk, and {rename}"
-
-
-def _no_tar(archive: str, fault: TarFault, head: bytes, hint: str) -> InputError:
-    """The error for a file without a first header, by its first bytes."""
-    if is_web_page(head):
-        what = f"{archive} is a web page or XML, not an archive"
-        return InputError(what, "expected a tar, got HTML or XML", hint)
-    what = f"{archive} is not a tar, or is damaged at byte {fault.offset:,}"
-    return InputError(what, fault.reason, hint)
 
 
 def _without_dot(name: bytes) -> bytes:
@@ -297,7 +288,8 @@ def _checked(archive: str, raw: bytes, place: int) -> str:
     fault = "leads out of it" if leads_out else "is no plain path"
     raise InputError(
         f"{archive} holds a member whose name {fault}, at byte {place:,}",
-        f"expected a path such as folder/image.png, without . and .., got '{got}'",
+        "expected a path such as folder/image.png, without . and .., with one / between two names, "
+        f"got '{got}'",
         "check where it comes from, or pack its files again under such paths",
     )
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from imagenet_prep.sources.archive_faults import CutZip, NoZip, ZipFault, unread_zip
+from imagenet_prep.sources.archive_faults import CutZip, NoZip, ZipFault, quoted, unread_zip
 from imagenet_prep.sources.tar_members import Member, Sliceable
 from imagenet_prep.text import number_of
 
@@ -95,7 +95,8 @@ def iter_entries(view: Sliceable) -> Iterator[Member]:
         end = local + _LOCAL.size + len(name) + packed
         if end > start:
             raise ZipFault(
-                position, f"{_show(name)} would reach into the central directory, or beyond the end"
+                position,
+                f"{quoted(name)} would reach into the central directory, or beyond the end",
             )
         begins.append(local)
         ends.append(end)
@@ -131,12 +132,14 @@ def read_entry(view: Sliceable, entry: Entry) -> bytes | memoryview:
     packed = view[start : start + entry.packed]
     if len(packed) != entry.packed:
         raise ZipFault(
-            start, f"{_show(entry.name)} ends after {len(packed):,} of {entry.packed:,} bytes"
+            start, f"{quoted(entry.name)} ends after {len(packed):,} of {entry.packed:,} bytes"
         )
     data = packed if entry.method == STORED else _inflated(packed, entry, start)
     crc = zlib.crc32(data)
     if crc != entry.crc:
-        raise ZipFault(start, f"{_show(entry.name)} has CRC-32 {crc:08x}, expected {entry.crc:08x}")
+        raise ZipFault(
+            start, f"{quoted(entry.name)} has CRC-32 {crc:08x}, expected {entry.crc:08x}"
+        )
     return data
 
 
@@ -280,25 +283,25 @@ def _check(entry: Entry, disk: int, made_by: int, attributes: int) -> None:
     """Raise ZipFault for an unreadable or impossible entry."""
     name, position, size = entry.name, entry.address, entry.size
     if entry.flags & _ENCRYPTED:
-        raise unread_zip(position, f"{_show(name)} is marked as encrypted", "encrypted")
+        raise unread_zip(position, f"{quoted(name)} is marked as encrypted", "encrypted")
     _check_sizes(entry)
     if disk:
-        reason = f"by its entry, {_show(name)} is in another part of a split zip"
+        reason = f"by its entry, {quoted(name)} is in another part of a split zip"
         raise unread_zip(position, reason, "split")
     is_folder = name.endswith(b"/")
     file_type = (attributes >> 16) & _FILE_TYPES
     if made_by >> 8 == _UNIX and not is_folder and file_type not in _PLAIN:
-        reason = f"{_show(name)} is a link, a device or the like, not a plain file"
+        reason = f"{quoted(name)} is a link, a device or the like, not a plain file"
         raise unread_zip(position, reason, "special")
     if not name:
         raise ZipFault(position, "an entry has no name")
     if size and is_folder:
-        raise ZipFault(position, f"{_show(name)} is a folder, but has content")
+        raise ZipFault(position, f"{quoted(name)} is a folder, but has content")
 
 
 def _check_sizes(entry: Entry) -> None:
     """Raise ZipFault unless an entry has a method that can be read, and sizes that it allows."""
-    name, position, size, packed = _show(entry.name), entry.address, entry.size, entry.packed
+    name, position, size, packed = quoted(entry.name), entry.address, entry.size, entry.packed
     if entry.method not in _METHODS:
         reason = (
             f"{name} has compression method {entry.method}: expected 0 (stored) or 8 (deflated)"
@@ -324,28 +327,28 @@ def _widen(extra: bytes, narrow: tuple[int, int, int, int], position: int) -> li
         is_narrow = size != _FULL_32 and packed != _FULL_32 and disk != _FULL_16
         if is_narrow and local == _FULL_32:  # the usual, fast case
             return [size, packed, _WIDE_OFFSET.unpack(extra)[2], disk]
-    content = _find_zip_64(extra, position)
+    content = _find_zip_64(extra)
     wide = []
     for number, (full, width) in zip(narrow, _NARROW_FIELDS, strict=True):
         if number != full:
             wide.append(number)
             continue
         if len(content) < width:
-            raise ZipFault(position, "an entry has a zip64 field that is too short")
+            raise ZipFault(position, "the zip64 field of an entry is missing or too short")
         wide.append(int.from_bytes(content[:width], "little"))
         content = content[width:]
     return wide
 
 
-def _find_zip_64(extra: bytes, position: int) -> bytes:
-    """The content of the zip64 field among the extra fields of an entry."""
+def _find_zip_64(extra: bytes) -> bytes:
+    """The content of the zip64 field among the extra fields of an entry; none without it."""
     at = 0
     while at + 4 <= len(extra):
         field_id, length = struct.unpack_from("<HH", extra, at)
         if field_id == _ZIP_64:
             return extra[at + 4 : at + 4 + length]
         at += 4 + length
-    raise ZipFault(position, "an entry refers to a zip64 field, and has none")
+    return b""
 
 
 def _data_start(view: Sliceable, entry: Entry) -> int:
@@ -353,12 +356,12 @@ def _data_start(view: Sliceable, entry: Entry) -> int:
     at = entry.local
     header = view[at : at + _LOCAL.size]
     if len(header) != _LOCAL.size:
-        raise ZipFault(at, f"the archive ends before {_show(entry.name)}")
+        raise ZipFault(at, f"the archive ends before {quoted(entry.name)}")
     mark, flags, method, crc, packed, size, name_length, extra_length = _LOCAL.unpack(header)
     name_stop = at + _LOCAL.size + name_length
     if mark != b"PK\3\4" or bytes(view[at + _LOCAL.size : name_stop]) != entry.name:
         raise ZipFault(
-            at, f"the local header of {_show(entry.name)} is not here, or has another name"
+            at, f"the local header of {quoted(entry.name)} is not here, or has another name"
         )
     if size == _FULL_32 or packed == _FULL_32:
         extra = bytes(view[name_stop : name_stop + extra_length])
@@ -366,7 +369,7 @@ def _data_start(view: Sliceable, entry: Entry) -> int:
     is_same = _has_values(entry, (crc, packed, size), may_lack=bool(flags & _SIZES_FOLLOW))
     if not is_same or method != entry.method or flags & _ENCRYPTED:
         raise ZipFault(
-            at, f"the local header of {_show(entry.name)} contradicts the central directory"
+            at, f"the local header of {quoted(entry.name)} contradicts the central directory"
         )
     data_start: int = name_stop + extra_length
     return data_start
@@ -386,10 +389,10 @@ def _inflated(packed: bytes | memoryview, entry: Entry, start: int) -> bytes:
     try:
         data = inflater.decompress(packed, entry.size + 1)
     except zlib.error as error:
-        raise ZipFault(start, f"{_show(entry.name)} can't be inflated: {error}") from error
+        raise ZipFault(start, f"{quoted(entry.name)} can't be inflated: {error}") from error
     if len(data) != entry.size or not inflater.eof or inflater.unused_data:
         raise ZipFault(
-            start, f"{_show(entry.name)} does not inflate to the {entry.size:,} bytes expected"
+            start, f"{quoted(entry.name)} does not inflate to the {entry.size:,} bytes expected"
         )
     return data
 
@@ -400,7 +403,3 @@ def _refuse_overlaps(begins: array[int], ends: array[int]) -> None:
     over = np.flatnonzero(starts[order[1:]] < stops[order[:-1]])
     if len(over):
         raise ZipFault(int(starts[order[over[0] + 1]]), "two entries overlap here")
-
-
-def _show(name: bytes) -> str:
-    return repr(name if len(name) <= 100 else name[:97] + b"...")[1:]

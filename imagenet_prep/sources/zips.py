@@ -9,7 +9,14 @@ from typing import ClassVar
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import mention
 from imagenet_prep.hints import Hint
-from imagenet_prep.sources.archive_faults import CutZip, NoZip, ZipFault, archive_error
+from imagenet_prep.images import first_bytes
+from imagenet_prep.sources.archive_faults import (
+    CutZip,
+    NoZip,
+    ZipFault,
+    archive_error,
+    other_file_error,
+)
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.remarks import fault_of_name, refuse_twice
 from imagenet_prep.sources.slices import Buffer, Container, FileSlices, Row
@@ -18,7 +25,7 @@ from imagenet_prep.sources.zip_entries import entry_at, iter_entries, read_entry
 from imagenet_prep.storage.files import open_file
 from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.storage.memory_maps import map_file
-from imagenet_prep.text import is_web_page, size_text
+from imagenet_prep.text import size_text
 
 _HEAD = 512  # bytes that tell a web page
 
@@ -166,19 +173,15 @@ def _damaged(path: AnyPath, fault: ZipFault, hint: str = WHOLE_COPY) -> InputErr
         what = f"{path} is cut, damaged at its end, or followed by other bytes: it has {size}"
         return InputError(what, "expected a zip that ends with its central directory", hint)
     if isinstance(fault, NoZip):
-        return _no_zip(path, fault, hint)
+        return _no_zip(path, hint)
     return archive_error(path, fault, hint)
 
 
-def _no_zip(path: AnyPath, fault: NoZip, hint: str) -> InputError:
+def _no_zip(path: AnyPath, hint: str) -> InputError:
     """The error for a file that is no zip, by its first bytes."""
-    if not fault.offset:
-        return InputError(f"{path} is empty", "expected a zip", hint)
     with open_file(path) as file:
         head = file.read(_HEAD)
-    if is_web_page(head):
-        what = f"{path} is a web page or XML, not an archive"
-        return InputError(what, "expected a zip, got HTML or XML", hint)
     what = f"{path} is not a zip, or is damaged at its start and its end"
-    got = head[:4].hex(" ")
-    return InputError(what, f"expected 50 4b 03 04 as the first bytes, got {got}", hint)
+    expected = f"expected 50 4b 03 04 as the first bytes, got {first_bytes(head)}"
+    error = other_file_error(path, head, "zip", hint)
+    return error or InputError(what, expected, hint)

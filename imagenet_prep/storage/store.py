@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.storage.refusals import unreadable
+from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -276,9 +277,15 @@ class RangedView:
 
 def changed(path: object, offset: int, length: int, got: int) -> InputError:
     """The error for bytes of a file that no longer exist."""
+    expected = f"expected {number_of(length, 'byte')} at offset {offset:,}, got {got:,}"
+    return changed_since(path, expected)
+
+
+def changed_since(path: object, expected: str) -> InputError:
+    """The error for a file that is not as it was when it was listed; ``expected`` is how it was."""
     return InputError(
         f"{path} has changed since it was first looked at",
-        f"expected {length:,} bytes at offset {offset:,}, got {got:,}",
+        expected,
         "run the same command again once nothing writes to it",
     )
 

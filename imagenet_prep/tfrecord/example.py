@@ -244,11 +244,8 @@ Span = tuple[int, int]
 """The start and the stop of a part of a message."""
 
 
-def split_entry(view: Buffer, noun: str = "feature") -> tuple[str, list[Span], list[object]]:
-    """The name in an entry of a map, each piece of its value, and the fields that no entry has.
-
-    Its value is a ``noun``, for messages.
-    """
+def split_entry(view: Buffer) -> tuple[str, list[Span], list[object]]:
+    """The name in an entry of a map, each piece of its value, and the fields that no entry has."""
     name = b""
     pieces: list[Span] = []
     unknown: list[object] = []
@@ -262,7 +259,7 @@ def split_entry(view: Buffer, noun: str = "feature") -> tuple[str, list[Span], l
     try:
         return name.decode(), pieces, unknown
     except UnicodeDecodeError:
-        raise ExampleError(f"the name of a {noun} is not UTF-8") from None
+        raise ExampleError("a name in it is not UTF-8") from None
 
 
 def split_steps(view: Buffer, pieces: Iterable[Span], unknown: list[object]) -> list[Span]:
@@ -387,7 +384,7 @@ def parse_fields(view: Buffer, position: int, stop: int) -> list[tuple[int, int,
         elif wire in _FIXED_SIZES:
             position = start + _FIXED_SIZES[wire]
         else:
-            raise ExampleError(f"wire type {wire} is not used by any Example")
+            raise ExampleError(f"it has the wire type {wire}: expected 0, 1, 2 or 5")
         if position > stop:
             raise ExampleError("a field runs past the end of its message")
         if tag < 8:
@@ -445,7 +442,7 @@ def parse_sequence_example(
 def _named_steps(entry: Buffer) -> tuple[str, tuple[Feature | None, ...]]:
     """The name and the steps of a feature list."""
     view = memoryview(entry)
-    name, pieces, unknown = split_entry(view, "feature list")
+    name, pieces, unknown = split_entry(view)
     spans = split_steps(view, pieces, unknown)
     steps = [parse_feature(view, [span]) for span in spans]
     return name, tuple(steps)

@@ -129,8 +129,8 @@ def _outline_of(annotation: CocoAnnotation, place: str) -> Outline | None:
         outline = read_outline(annotation.segmentation)
     except msgspec.MsgspecError as error:
         expected = "expected polygons, or runs with counts and size"
-        problem = f"segmentation: {json_problem(str(error))}"
-        raise fault(place, problem, expected) from error
+        problem, key = json_problem(error)
+        raise fault(place, f"segmentation{key}: {problem}", expected) from error
     if isinstance(outline, Runs):
         return Runs(size=outline.size, counts=outline.counts)  # an annotation names no file
     return outline or None
@@ -186,7 +186,7 @@ def _corners(
     if is_segment:
         raise fault(place, "the segment has no bbox", "expected x, y, width, height")
     if outline is None:
-        raise fault(place, "the object has no bbox", "expected it, or an outline")
+        raise fault(place, "the object has no bbox", "expected a bbox, or an outline")
     assert image.size is not None
     return _corners_of_outline(outline, image.size, place)
 

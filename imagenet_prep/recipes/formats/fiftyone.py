@@ -68,9 +68,8 @@ def _convert(value: Any, kind: Any, place: str) -> Any:
         return convert(value, kind)
     except ValidationError as error:
         expected = "expected filepath, tags, and detections of label and bounding_box"
-        problem, _, key = str(error).partition(" - at ")
-        part = key.strip("`").removeprefix("$")
-        raise fault(f"{place}{part}", json_problem(problem), expected) from error
+        problem, key = json_problem(error)
+        raise fault(f"{place}{key}", problem, expected) from error
 
 
 _TRUTH = "ground_truth"

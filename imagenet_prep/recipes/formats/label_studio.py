@@ -40,7 +40,7 @@ def _read(path: Path, image_names: frozenset[str]) -> list[Drawn]:
         try:
             images.append(_read_task(task, image_names, place))
         except (AttributeError, KeyError, TypeError) as error:
-            expected = "expected data, and annotations with a result"
+            expected = "expected a task as Label Studio exports it"
             problem = "a part of the task is missing, or of another type"
             raise fault(place, problem, expected) from error
     return images
@@ -64,7 +64,7 @@ def _image_name(task: _Json, image_names: frozenset[str], place: str) -> str:
     address = data.get("image") or next(iter(paths), "")
     if not isinstance(address, str) or not address:
         problem = "the task names no image"
-        raise fault(place, problem, "expected its path or address in data.image")
+        raise fault(place, problem, "expected its path or address, as `image` of the data")
     before_query, _, _ = address.partition("?")
     _, _, path_in_query = address.partition("?d=")
     path = unquote(path_in_query or before_query)
@@ -111,7 +111,7 @@ def _read_object(region: _Json, place: str) -> DrawnObject:
         problem = f"the region has {shape or 'no label'}"
         raise fault(place, problem, f"expected one of {', '.join(_SHAPES)}")
     if not _is_one_name(region[shape]):
-        raise fault(place, f"{shape} is not a list of one label", 'expected such as ["cat"]')
+        raise fault(place, f"{shape} is not a list of one label", 'expected a list such as ["cat"]')
     try:
         return _place_object(region, shape, place)
     except (KeyError, TypeError, ValueError) as error:

@@ -37,7 +37,7 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     names = images.class_names(keys).order
     if len(names) > 1:
         problem = f"`names` in the recipe's `boxes` has {len(names)} classes"
-        raise InputError(problem, "expected one: files of masks have no classes")
+        raise InputError(problem, "expected one class: files of masks name none")
     class_name = names[0] if names else NAMELESS
     image_paths = [os.path.relpath(below(images.roots.base, name), root) for name in images.names]
     masks_by_image, missing = group_masks(image_paths, _mask_paths(keys.places, root))

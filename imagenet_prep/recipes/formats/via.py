@@ -122,7 +122,7 @@ def _class_name(attributes: dict[str, Any], class_attribute: str | None, place: 
         if len(ticked) != 1:
             boxes_are = number_of(len(ticked), "checkbox is", "checkboxes are")
             problem = f"{boxes_are} ticked in its attribute {attribute}"
-            raise fault(place, problem, "expected one, the class")
+            raise fault(place, problem, "expected one that is ticked: the class")
         value = ticked[0]
     if not isinstance(value, str):
         raise fault(place, f"its attribute {attribute} is not a text", "expected the class")

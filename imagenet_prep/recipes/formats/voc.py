@@ -41,7 +41,7 @@ def _read(path: Path) -> Drawn:
 def _read_object(element: ElementTree.Element, place: str) -> DrawnObject:
     class_name = _text(element, "name")
     if not class_name:
-        raise fault(place, "the object has no class in <name>", "expected one")
+        raise fault(place, "the object has no class in <name>", "expected its class")
     xmin, ymin, xmax, ymax = (_number(element, f"bndbox/{edge}", place) for edge in EDGES)
     values: dict[str, int | str] = {}
     for flag in ("difficult", "truncated"):
@@ -116,7 +116,7 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     if lists and not any(names for _, names in lists.values()):
         paths = listed(path for path, _ in lists.values())
         problem = f"{paths}: no line is the name of an image without its ending"
-        expected = "expected the lists of these images"
+        expected = "expected the names of these images"
         faults.append(InputError(problem, expected, "correct or move away each of these lists"))
     return Proposed({"voc": folders_of(folder.files)}, folder.files, lists, faults)
 

@@ -204,7 +204,7 @@ def _refuse_missing_labels(folder: AnnotatedFolder) -> None:
             problem = f"{path} describes a YOLO set, and no text file has a box of an image"
             expected = "expected labels/train/a.txt for images/train/a.jpg"
             without = command("init", folder.path, (("as", "unlabelled"),))
-            hint = Hint("put such text files there; or leave boxes out: ", without)
+            hint = Hint("write the boxes in such text files; or leave boxes out: ", without)
             raise InputError(problem, expected, hint)
 
 
@@ -271,6 +271,8 @@ def _read_lists(folder: AnnotatedFolder, names_file: str) -> Lists:
         images = _images_in_list(folder, list_path) if list_path else []
         if not images:
             problem = f"there is no file {place} in {folder.path}"
+            if isinstance(keys[key], list):
+                problem = "the value is a list"
             if list_path:
                 problem = f"no line of {list_path} names an image of {folder.path}"
             raise _no_list(f"{path}: {key}: {problem}", list(places))
