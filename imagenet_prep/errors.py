@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
-from imagenet_prep.hints import Hint, join_hints
+from imagenet_prep.hints import Hint, install_extra, join_hints
 
 _SHOWN = 20
 
@@ -176,6 +176,15 @@ class WorkerError(PrepError):
 
 class Terminated(BaseException):
     """SIGTERM arrived. Like KeyboardInterrupt, no ``except Exception`` may swallow it."""
+
+
+def missing_library(library: str, purpose: str, extra: str) -> UsageError:
+    """The error for a library of an extra that is not installed; ``purpose`` is what it does."""
+    return UsageError(
+        f"{library}, which {purpose}, is not installed",
+        f'expected the packages of the extra "{extra}"',
+        install_extra(extra),
+    )
 
 
 def in_a_line(error: Exception) -> str:

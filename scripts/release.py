@@ -1,5 +1,5 @@
 """make release: builds wheel and sdist, checks their metadata and contents, and runs the demo from
-the wheel.
+the wheel: with the newest packages that it requires, and on the first Python also with the oldest.
 
     python scripts/release.py [PYTHON ...]      default: every python3.10 to python3.13 that is found
 
@@ -51,9 +51,11 @@ def main() -> None:
     with tarfile.open(sdist) as tar:
         names = [name.partition("/")[2] for name in tar.getnames()]
     _look(sdist.name, names, (*NEEDED, *NEEDED_IN_SDIST))
-    pythons = sys.argv[1:] or find_pythons()
-    for python in pythons or [sys.executable]:
+    pythons = sys.argv[1:] or find_pythons() or [sys.executable]
+    for python in pythons:
         _try(python, wheel, version)
+    oldest = oldest_packages((ROOT / "pyproject.toml").read_text())
+    _try(pythons[0], wheel, version, *oldest)
     print(f"{wheel.name} and {sdist.name} are ready in {DIST}", flush=True)
 
 
@@ -79,6 +81,13 @@ def find_python(version: str) -> str:
     return str(python) if kept.returncode == 0 and python.is_file() else ""
 
 
+def oldest_packages(project: str) -> list[str]:
+    """The oldest version of each package that the command line depends on, as pip takes it."""
+    needed = re.search(r"^dependencies = \[(.*?)^\]", project, re.M | re.S)
+    stated = re.findall(r'"(.+?)"', needed[1]) if needed else []
+    return [requirement.replace(">=", "==") for requirement in stated]
+
+
 def _version() -> str:
     found = re.search(
         r'^__version__ = "(.+)"$', (ROOT / "imagenet_prep" / "__init__.py").read_text(), re.M
@@ -101,13 +110,13 @@ def _look(package: str, names: list[str], needed: tuple[str, ...]) -> None:
         sys.exit(f"{package}: missing {missing}, strange {strange}")
 
 
-def _try(python: str, wheel: Path, version: str) -> None:
-    """Install the wheel in an empty environment,
-    and run the demo and its report from an empty folder.
+def _try(python: str, wheel: Path, version: str, *packages: str) -> None:
+    """Install the wheel in an empty environment, with these packages if given,
+    and run the demo, its report and a recipe from an empty folder.
     """
     with tempfile.TemporaryDirectory() as folder:
         _run(python, "-m", "venv", f"{folder}/venv")
-        _run(f"{folder}/venv/bin/python", "-m", "pip", "install", "--quiet", wheel)
+        _run(f"{folder}/venv/bin/python", "-m", "pip", "install", "--quiet", wheel, *packages)
         program = f"{folder}/venv/bin/imagenet-prep"
         said = subprocess.run(
             [program, "--version"], check=True, capture_output=True, text=True
@@ -116,7 +125,11 @@ def _try(python: str, wheel: Path, version: str) -> None:
             sys.exit(f"{python}: expected version {version}, got {said}")
         _run(program, "demo", "demo-data", "--quiet", cwd=folder)
         _run(program, "report", "demo-data", "--quiet", cwd=folder)
-        print(f"{python}: installed, demo and report made", flush=True)
+        _run(program, "export", "folders", "demo-data", "images", "--quiet", cwd=folder)
+        _run(program, "init", "images/train", "--quiet", cwd=folder)
+        _run(program, "convert", "shards", "--config", "train.yaml", "--quiet", cwd=folder)
+        kind = "the oldest packages" if packages else "the newest packages"
+        print(f"{python}, {kind}: installed, demo, report and a recipe's shards made", flush=True)
 
 
 def _run(*command: str | Path, cwd: str | Path = ROOT) -> None:

@@ -385,7 +385,7 @@ FOLDERS: dict[str, Made] = {
     "upper case endings": taken(images("a/1.JPG", "b/2.PNG"), train={"1.JPG": "a", "2.PNG": "b"}),
     "a text among classes": taken(
         {**images(*CATS), "README.md": b"hello"},
-        "1 .md file, which is no image: README.md",
+        "1 .md file, not read: README.md",
         train=TWO,
     ),
     "empty and hidden": taken(
@@ -664,7 +664,7 @@ FOLDERS: dict[str, Made] = {
     ),
     "a page that shows the images of class folders": taken(
         {**images(*CATS), "index.html": rows("<img src={n}>", CATS).encode()},
-        "1 .html file, which is no image: index.html",
+        "1 .html file, not read: index.html",
         train=TWO,
     ),
     "labels in a spreadsheet": refused(

@@ -1060,7 +1060,7 @@ GOOD: Mapping[str, Any] = {
     },
 }
 WRONG: Mapping[str, tuple[dict[str, Any], str]] = {
-    "one too few": ({"boxes.xmin": [0.1]}, "the numbers of values of its boxes don't match"),
+    "one too few": ({"boxes.xmin": [0.1]}, "the features of its boxes differ in length"),
     "no label": ({"boxes.label": []}, "image/object/class/label 0"),
     "odd points": ({"boxes.keypoint_x": [0.1] * 5}, "image/object/keypoint/x 5"),
     "reversed": ({"boxes.xmin": [0.1, 0.5]}, "expected 0 <= xmin <= xmax <= 1"),

@@ -138,7 +138,7 @@ def test_the_shards_are_those_of_an_ordinary_conversion(
     (told,) = (
         note for note in said.notes if note.startswith("--consume: ILSVRC2012_img_train.tar and 1")
     )
-    assert "then they are gone" in told
+    assert "in the end these files are gone" in told
     assert "reading ILSVRC2012_img_train.tar in order" in said.labels
 
 
@@ -545,7 +545,7 @@ def _without_a_key(record: Path) -> None:
     record.write_bytes(sealed_line(value))
 
 
-CHANGED = "has changed since it was written"
+CHANGED = "is gone, or not as --consume wrote it"
 LOST = "may exist nowhere else"
 
 
@@ -562,7 +562,7 @@ LOST = "may exist nowhere else"
         (
             "record.json",
             Path.unlink,
-            "record.json has changed since it was written, or is gone",
+            f"record.json {CHANGED}",
             "",
         ),
         ("record.json", _exchange, CHANGED, ""),
@@ -570,7 +570,12 @@ LOST = "may exist nowhere else"
         ("listing/names.bin", lambda path: flip(path, -5), CHANGED, ""),
         ("listing/catalog.json", lambda path: flip(path, -5), CHANGED, ""),
         ("listing", _exchange, CHANGED, ""),
-        ("b*/*", lambda path: os.truncate(path, 1), f"is damaged, and its images {LOST}", ""),
+        (
+            "b*/*",
+            lambda path: os.truncate(path, 1),
+            f"is not as it was written, and its images {LOST}",
+            "",
+        ),
         (
             "b*/*",
             lambda path: path.stat().st_size and flip(path, 300),
@@ -681,7 +686,7 @@ def test_an_archive_that_was_exchanged_before_the_pass_began(
     run_until(moment, lambda: made(layout))
     path = layout.raw_dir / "ILSVRC2012_img_train.tar"
     path.write_bytes(path.read_bytes())
-    with pytest.raises(InputError, match="was written to since"):
+    with pytest.raises(InputError, match="its size or time has changed"):
         made(layout)
     assert path.exists()
 
@@ -701,12 +706,16 @@ def test_files_that_were_moved_already_are_not_to_be_moved_away(tmp_path: Path) 
         layout=layout, split="train", files=tuple(files), listing="", shards={}, total=2
     )
     (layout.raw_dir / "a.tar").write_bytes(b"other")
-    with pytest.raises(InputError, match=r"a.tar is gone, or was written to since") as caught:
+    with pytest.raises(
+        InputError, match=r"a.tar is gone, or its size or time has changed"
+    ) as caught:
         consumption.take_files()
     assert caught.value.hint.startswith(f"move {consumption.paths.folder} away")
     consumption.paths.files.mkdir(exist_ok=True, parents=True)
     (layout.raw_dir / "b.tar").rename(consumption.paths.files / "b.tar")
-    with pytest.raises(InputError, match=r"a.tar is gone, or was written to since") as caught:
+    with pytest.raises(
+        InputError, match=r"a.tar is gone, or its size or time has changed"
+    ) as caught:
         consumption.take_files()
     assert caught.value.hint.startswith(
         f"move the files in {consumption.paths.files} back to {layout.raw_dir}, then move "
@@ -724,7 +733,7 @@ def test_run_consumes(layout: Layout) -> None:
     assert "3 train shards in the space of the raw data" in foreseen.stdout, foreseen.stderr
     ended = command(*arguments)
     assert "--consume: ILSVRC2012_img_train.tar and 1 more" in ended.stderr
-    assert "(imagenet-prep download fetches them)" in ended.stderr
+    assert "(imagenet-prep download fetches them again)" in ended.stderr
     assert list(layout.raw_dir.glob("*_img_*")) == []
     command(*arguments)
     command(*arguments, "--extract", status=2)

@@ -330,15 +330,19 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
     "a negative number, and a first label that is 0 already": (
         {LABEL: [-1]},
         {"first_label": 0},
-        "class -1\nexpected a whole number from 0 up\nmake the set again",
+        "class -1\nexpected a whole number from 0 up\nstart again",
     ),
     "a name that class_names lacks": (
         {TEXT: ["dog"], LABEL: [1]},
         {"class_names": ["cat"]},
         "expected one of cat\nadd 'dog' to class_names",
     ),
-    "no class": ({}, {}, "has no image/object/class/text.*expected 1"),
-    "no boxes": ({**dict.fromkeys(BOX), LABEL: []}, {}, "has no boxes.*image/object/bbox/xmin"),
+    "no class": (
+        {},
+        {},
+        "has no image/object/class/text.*expected 1.*that has the class of each object",
+    ),
+    "no boxes": ({**dict.fromkeys(BOX), LABEL: []}, {}, "has no feature image/object/bbox/xmin"),
     "corners that differ in number": (
         {"ymax": [0.5, 1.0], LABEL: [1]},
         {},
@@ -352,7 +356,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
     "corners in pixels": (
         {"xmax": [30.0], LABEL: [1]},
         {},
-        "the box 0.25, 0.5, 30, 1.*from 0 to 1\nmake the set again from its images, with a recipe$",
+        "the box 0.25, 0.5, 30, 1.*from 0 to 1\nstart again from the images, with a recipe$",
     ),
     "swapped corners": (
         {"xmin": [0.9], LABEL: [1]},
@@ -367,7 +371,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
     "not a number": (
         {"xmin": [float("nan")], LABEL: [1]},
         {},
-        "the box nan.*from its images, with a recipe$",
+        "the box nan.*from the images, with a recipe$",
     ),
     "numbers for masks": ({LABEL: [1], MASK: [1]}, {}, "mask holds numbers.expected PNG files"),
     "texts for corners": ({"xmin": ["a"], LABEL: [1]}, {}, "image/object/bbox/xmin holds bytes"),
@@ -375,6 +379,11 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
         {LABEL: [1.5]},
         {},
         "an object of class 1.5.*expected a whole number from 1 up",
+    ),
+    "numbers for names": (
+        {TEXT: [5]},
+        {"class_names": ["cat"]},
+        "text holds numbers\nexpected texts",
     ),
     "texts for numbers": ({LABEL: ["a"]}, {}, "image/object/class/label holds texts"),
     "no masks": ({LABEL: [1]}, {"masks": True}, "has no image/object/mask"),
@@ -680,7 +689,7 @@ def test_masks_of_classes_have_the_stored_values(
 @pytest.mark.parametrize(
     ("features", "words"),
     [
-        ({}, "has no mask.*image/segmentation/class/encoded"),
+        ({}, "has no image/segmentation/class/encoded"),
         (
             {"segmentation/class/encoded": class_mask("RGB")},
             "a mask of 3 channels.*expected one number per pixel",

@@ -549,7 +549,7 @@ def test_files_without_an_ending_are_one_line(tmp_path: Path) -> None:
         summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
     lines = [line for line in summary.passed if "notes/" in line]
     assert len(lines) == 1
-    assert lines[0].startswith("3,000 files without an ending, which are no images: notes/")
+    assert lines[0].startswith("3,000 files without an ending, not read: notes/")
 
 
 def test_a_question_of_columns_names_the_table(tmp_path: Path) -> None:
@@ -569,7 +569,7 @@ def test_one_column_is_no_columns(tmp_path: Path) -> None:
     summary = init(
         tmp_path / "data", tmp_path / "r.yaml", ENGINE, options=InitOptions(label="species")
     )
-    assert "# 6 lines, with the column colour\n" in summary.text
+    assert "# 6 paths, with the column colour\n" in summary.text
 
 
 def test_a_function_is_named_for_a_format_that_nothing_reads(tmp_path: Path) -> None:
@@ -919,7 +919,7 @@ def test_each_value_of_a_column_of_splits_needs_a_split(tmp_path: Path) -> None:
     Made(labelled("l.csv", f"file,label,part\n{lines}")).save(tmp_path / "data")
     refused = prep_here("init", "data", "--split", "train=x", "--split", "test=y", cwd=tmp_path)
     assert refused.returncode == 2
-    assert "l.csv has z in its column part, without a --split" in refused.stderr
+    assert "--split names no split for z in the column part of l.csv" in refused.stderr
     command_here(*shlex.split(refused.stderr.rpartition("imagenet-prep ")[2]), cwd=tmp_path)
     made = load(tmp_path / "data.yaml", None, ENGINE)
     assert {split.name: sorted(split.catalog.names) for split in made.splits} == {

@@ -466,7 +466,7 @@ def read(tf: Any, path: Path) -> Labels:
         ("--example mnist --as coco", "expected --example NAME, and at most the file to write"),
         ("--example food101 my.yaml", "my.yaml already exists"),
         ("--example food", "expected food101, perhaps\nimagenet-prep init --list"),
-        ("", "expected a folder of data, --list"),
+        ("", "expected a folder or a file of data, --list"),
     ],
 )
 def test_words_that_init_does_not_take(tmp_path: Path, words: str, said: str) -> None:

@@ -24,7 +24,7 @@ from imagenet_prep.model import Silent
 from imagenet_prep.shards.existing import ExistingShards
 from imagenet_prep.shards.superseded import freed_space
 from imagenet_prep.state.journal import Journal
-from imagenet_prep.state.manifest import SplitTotals
+from imagenet_prep.state.manifest import ILSVRC2012, SplitTotals
 from imagenet_prep.state.plan_file import Plan, load_plan
 from imagenet_prep.state.replacement import Replacement
 from imagenet_prep.state.set_records import SetRecords
@@ -165,8 +165,8 @@ def test_a_split_of_another_set_is_refused(layout: Layout) -> None:
     with pytest.raises(UsageError) as caught:
         find(layout, made_plan({"train": 1, "night": 1}))
     assert caught.value.lines == [
-        f"{layout.output_dir} holds the night shards of another set",
-        f"expected none: that set is recorded in {other.state_dir}",
+        f"another set in {layout.output_dir} has night shards too",
+        f"its plan and manifest are in {other.state_dir}",
         (
             "give this set another output_file_prefix in its recipe, "
             "or choose another folder with --output"
@@ -264,16 +264,16 @@ def test_foreign_shards_are_never_mixed_in(layout: Layout) -> None:
         with pytest.raises(UsageError) as caught:
             foreign(FIRST, "train-00000-of-00009").refuse_foreign(layout, plan, overwrite=overwrite)
         assert caught.value.lines == [
-            f"{layout.output_dir} holds 2 shards that no earlier run recorded, {FIRST} first",
-            "expected none, or only those of an earlier run",
+            f"{layout.output_dir} holds 2 shards that no record lists, {FIRST} first",
+            f"expected none, or the records of the run that made them in {layout.state_dir}",
             "move such shards away, or choose another folder with --output",
         ]
     foreign(FIRST).refuse_foreign(layout, plan, overwrite=True)
     with pytest.raises(UsageError) as caught:
         foreign(FIRST).refuse_foreign(layout, plan, overwrite=False)
     assert caught.value.lines == [
-        f"{layout.output_dir} holds 1 shard that no earlier run recorded, {FIRST} first",
-        "expected none, or only those of an earlier run",
+        f"{layout.output_dir} holds 1 shard that no record lists, {FIRST} first",
+        f"expected none, or the records of the run that made them in {layout.state_dir}",
         (
             "move such shards away, choose another folder with --output, "
             "or let --overwrite replace those in the way"
@@ -300,8 +300,8 @@ def test_finished_shards_are_not_replaced_unasked(layout: Layout) -> None:
     plan = made_plan()
     ExistingShards({}, (), ()).refuse_replaced(SetRecords(layout), plan, {FIRST: "an image"})
     hint = "make them again with --overwrite, or choose another folder with --output"
-    both = f"2 finished shards were made from other inputs or with other settings, {FIRST} first"
-    one = f"1 finished shard was made from other inputs or with other settings, {SECOND} first"
+    both = f"2 shards were made from other inputs or with other settings, {FIRST} first"
+    one = f"1 shard was made from other inputs or with other settings, {SECOND} first"
     found = replacing(FIRST, SECOND)
     assert refusal(found, layout, plan, {NAMES[3]: "no", SECOND: "yes", FIRST: ""}) == [
         both,
@@ -350,3 +350,21 @@ def test_replaced_shards_are_noted(layout: Layout) -> None:
         (note,) = progress.notes
         assert f"{words} removed first (" in str(note)
         assert "--overwrite" not in str(note)
+
+
+def test_boxes_that_were_asked_for_are_not_brought_back(layout: Layout) -> None:
+    """A set with boxes of validation images, and the same conversion without them: annotate would
+    change nothing.
+    """
+
+    def plan_of(settings: dict[str, object], boxes: int) -> Plan:
+        totals = {"validation": SplitTotals(4, 4, 1, boxes, 2)}
+        plan = made_plan({"validation": 2}, settings=settings, totals=totals)
+        return replace(plan, dataset=replace(plan.dataset, kind=ILSVRC2012))
+
+    save_plan(layout, plan_of({"validation_boxes": True}, 3))
+    again = "make them again with --overwrite, or choose another folder with --output"
+    lines = refusal(replacing(FIRST), layout, plan_of({"validation_boxes": False}, 0), {})
+    assert lines[-1] == again
+    lines = refusal(replacing(FIRST), layout, plan_of({"validation_boxes": True}, 0), {})
+    assert lines[-1].startswith("bring the boxes back")

@@ -638,17 +638,18 @@ def test_a_class_may_have_the_name_of_the_map(tmp_path: Path) -> None:
     assert len(existing(out, "*/*/1.jpg")) == 2
 
 
-def test_two_classes_never_share_a_folder(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("shards", "place"), [(1, "record 2 "), (3, "train-0000[02]-of-00003:")])
+def test_two_classes_never_share_a_folder(tmp_path: Path, shards: int, place: str) -> None:
     """Cranes that fly and cranes that lift, named by words alone, would become one class."""
     (tmp_path / "data").mkdir()
-    with ShardWriter(tmp_path / "data" / "train", shards=1) as writer:
+    with ShardWriter(tmp_path / "data" / "train", shards=shards) as writer:
         for number, (label, text) in enumerate([(135, "crane"), (1, "tench"), (518, "crane")]):
             values = {
                 "image/encoded": photograph(20, 20, number),
                 "image/filename": f"{number}.jpg",
             }
             writer.write({**values, "image/class/label": label, "image/class/text": text})
-    with pytest.raises(InputError, match=r"record 2 .*134 and 517 counted from 0.*'crane'"):
+    with pytest.raises(InputError, match=rf"{place}.*134 and 517 counted from 0.*train/crane"):
         export(Layout(tmp_path / "data"), "folders", tmp_path / "out", ENGINE)
 
 

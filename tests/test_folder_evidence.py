@@ -773,7 +773,7 @@ def test_tiny_imagenet(tmp_path: Path, home: str) -> None:
         },
     )
     assert "val_annotations.txt has the classes of val" in text
-    assert "test: 2 images without a class, left out" in text
+    assert "2 images without a class, left out: " in text
 
 
 def test_a_table_next_to_a_split(tmp_path: Path) -> None:
@@ -790,7 +790,7 @@ def test_a_table_next_to_a_split(tmp_path: Path) -> None:
     paint(tmp_path / "in", [*train, *test, "Meta/0.png", "Meta/1.png"], texts)
     made, text = run_init(tmp_path, "in")
     assert_same(made, {"train": dict(train), "test": test})
-    assert "Meta: 2 images without a class, left out" in text
+    assert "2 images without a class, left out: Meta/0.png, Meta/1.png" in text
 
 
 def test_a_list_that_lacks_an_image_is_not_taken(tmp_path: Path) -> None:

@@ -354,7 +354,7 @@ def test_a_stricter_check_of_a_finished_set(folder: Path) -> None:
     save(folder / "pets" / "cats" / "sound.jpg", odd_jpegs.BASELINE)
     _convert(folder, RECIPES["inception"], "--overwrite")
     said = _convert(folder, RECIPES["inception"] + "check: strict\n")
-    assert "check strict decides only about shards that are made" in said
+    assert "check strict applies only to new shards" in said
     assert "verify out --depth decode" in said
 
 

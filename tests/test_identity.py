@@ -23,7 +23,7 @@ from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.state.journal import Journal, sealed_line
 from imagenet_prep.state.plan_file import load_plan
 
-OTHERS = "finished shards? (was|were) made from other inputs or with other settings"
+OTHERS = "shards? (was|were) made from other inputs or with other settings"
 
 
 @pytest.fixture(scope="module")

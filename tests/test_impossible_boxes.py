@@ -498,7 +498,7 @@ def test_the_command_line_points_to_the_recipe(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "hint"),
     [
-        ("--train-shards=3", "write shards: {SPLIT: NUMBER} in r.yaml, without shard_size"),
+        ("--train-shards=3", "write shards: {SPLIT: NUMBER} in r.yaml, and no shard_size"),
         ("--allow-incomplete", "leave it out: this setting does not apply to r.yaml"),
         ("--set=relabel=0", "leave it out: this setting does not apply to r.yaml"),
         ("--classes=imagenette", "leave it out: this setting does not apply to r.yaml"),
@@ -517,11 +517,21 @@ def test_only_a_key_that_the_recipe_can_have_is_named(
     assert f"write {'shards: {SPLIT' if 'shards' in option else 'the setting'}" in said
 
 
-def test_a_setting_of_own_images_is_no_key_of_a_recipe_of_imagenet(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "setting"),
+    [
+        ("source: {imagenet: true}", "keep"),
+        ("source: {folders: x}", "boxes_outside"),
+        ("source: {folders: x}\ncontent: array", "resize"),
+    ],
+)
+def test_a_setting_is_no_key_of_a_recipe_that_has_no_use_for_it(
+    tmp_path: Path, text: str, setting: str
+) -> None:
     """A refused option is not proposed as a key that the recipe can't have."""
     recipe = tmp_path / "r.yaml"
-    recipe.write_text("source: {imagenet: true}\n")
-    assert _in_recipe("keep", recipe) == f"leave it out: this setting does not apply to {recipe}"
+    recipe.write_text(f"{text}\n")
+    assert _in_recipe(setting, recipe) == f"leave it out: this setting does not apply to {recipe}"
 
 
 def test_init_asks_before_boxes_are_changed(tmp_path: Path) -> None:

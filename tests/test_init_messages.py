@@ -168,7 +168,7 @@ SAYINGS: dict[str, Saying] = {
     "only fractions": Saying(
         _labelled(l_csv=FRACTIONS),
         "",
-        ("no class: no column (size) looks like classes\n",),
+        ("no class: no column (size) is read as the classes\n",),
         status=0,
         absent=("--label size",),
     ),
@@ -191,12 +191,12 @@ SAYINGS: dict[str, Saying] = {
     "an array without the column": Saying(
         ARRAYS,
         "--label none",
-        ("data has no column none\nexpected --label labels\nwithout --label: ",),
+        ("data has no column of labels called none\nexpected --label labels\nwithout --label: ",),
     ),
     "an array without the column, beside one that is no label": Saying(
         ARRAYS_WITH_VECTORS,
         "--label none",
-        ("data has no column none\nexpected --label labels\nwithout --label: ",),
+        ("data has no column of labels called none\nexpected --label labels\nwithout --label: ",),
     ),
     "an array that is no label": Saying(
         ARRAYS_WITH_VECTORS,
@@ -258,6 +258,9 @@ SAYINGS: dict[str, Saying] = {
     "the first part is missing": Saying(
         {"a.tar.2": b"x", "a.tar.3": b"y"}, "", ("get the parts of a.tar before a.tar.2",)
     ),
+    "parts by letters without the first": Saying(
+        {"a.tar.ab": b"x", "a.tar.ac": b"y"}, "", ("get the parts of a.tar before a.tar.ab",)
+    ),
     "files of two losses": Saying(
         JOINED,
         "",
@@ -293,6 +296,13 @@ SAYINGS: dict[str, Saying] = {
         ("--split train: init finds no images in a folder train below data",),
         status=2,
         absent=("no folder",),
+    ),
+    "a class folder as a split": Saying(
+        PETS,
+        "--split train=cat",
+        ("3 images without a class\n", "3 images in no folder of --split, left out"),
+        status=0,
+        absent=("dog",),
     ),
     "the folder itself as a split": Saying(
         images("train/0.jpg", "0.jpg"),
@@ -787,7 +797,7 @@ def test_imagenet_itself_needs_no_recipe(folder: str, tmp_path: Path) -> None:
     files = {"ILSVRC2012_img_train.tar": train, **dict.fromkeys(("train/a/1.jpg", "train/b/2.jpg"))}
     Made({f"raw-data/{name}": content for name, content in files.items()}).save(tmp_path / "data")
     refused = command_here("init", folder, status=4, cwd=tmp_path)
-    assert f"error: {folder} has ImageNet's own archives: " in refused.stderr
+    assert f"error: {folder} has an archive with a name of ImageNet's own: " in refused.stderr
     assert "ILSVRC2012_img_train.tar" in refused.stderr
     assert "obstacles" not in refused.stderr
     assert "--as class-folders" in refused.stderr

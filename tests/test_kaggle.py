@@ -161,7 +161,7 @@ def test_another_image_of_the_same_length_is_noticed(
     FORMS[form](tmp_path / "raw", made, files | {name: bytes(other)})
     with pytest.raises(UsageError) as caught:
         convert(Layout(tmp_path / "data", raw=tmp_path / "raw"), ENGINE, PLAIN)
-    assert "1 finished shard was made from other inputs" in caught.value.what
+    assert "1 shard was made from other inputs" in caught.value.what
     assert "other bytes" in caught.value.detail
 
 

@@ -166,8 +166,9 @@ def test_a_manifest_of_a_newer_version_need_not_be_removed(tmp_path: Path) -> No
     assert caught.value.lines == [
         f"{path} can't be understood: it is of schema 2",
         "expected a manifest of schema 1",
-        "if it was written by a newer imagenet-prep, use that version; otherwise remove it and run the "
-        "same imagenet-prep convert again: it keeps the shards that journal.jsonl lists, and makes the others",
+        "if it was written by a newer imagenet-prep, use that version; otherwise remove "
+        "the manifest and run the same imagenet-prep convert again: "
+        "it keeps the shards that journal.jsonl lists, and makes the others",
     ]
 
 

@@ -296,7 +296,7 @@ def test_a_shard_that_vanishes_twice_fails_the_run(folder: Folder) -> None:
     """Something else removes files there: no manifest is written."""
     disturb_once(folder, lambda: folder.layout.shard_path("train-00002-of-00004").unlink(), 2)
     with pytest.raises(
-        WriteError, match=r"1 shard .*vanished or changed twice, train-00002-of-00004"
+        WriteError, match=r"1 shard .*vanished or changed again, train-00002-of-00004"
     ):
         folder.convert()
     assert not folder.layout.manifest_path.exists()

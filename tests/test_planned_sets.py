@@ -259,11 +259,13 @@ def test_other_images_than_those_of_the_shards_are_refused(tmp_path: Path) -> No
     assert refusal(split, boxes=5) == [
         "the train boxes differ from those in the shards",
         "expected 5 boxes, got 4",
-        "restore the annotations, or make the set again: imagenet-prep convert --overwrite",
+        "restore the annotations as they were, or make the set again: "
+        "imagenet-prep convert --overwrite",
     ]
     assert refusal(split, boxes=5, kind="ILSVRC2012")[-1] == (
         "restore their file, or make it again with imagenet-prep annotate"
     )
+    assert "annotate" not in refusal(split, boxes=0, kind="ILSVRC2012")[-1]
     assert refusal(split, boxes=1)[1] == "expected 1 box, got 4"
     labels = a_catalog(tmp_path)
     labels.labels = np.roll(labels.labels, 1)

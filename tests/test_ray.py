@@ -582,7 +582,7 @@ def test_a_kit_of_another_version_is_told_apart() -> None:
 @pytest.mark.parametrize(
     ("folder", "lack"),
     [
-        ("here", "it has another folder {}/here than this machine"),
+        ("here", "it does not see the new file of this machine in {}/here"),
         ("gone", "it has no folder {}/gone"),
         ("file", "it has no folder {}/file"),
     ],

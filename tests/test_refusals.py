@@ -109,6 +109,16 @@ def test_a_quota_is_not_called_space(tmp_path: Path) -> None:
         assert "quota" in error.lines[0]
 
 
+def test_the_folder_that_a_move_meets_is_named(tmp_path: Path) -> None:
+    """A partial file can't take the place of a folder: the folder is at fault."""
+    (tmp_path / "partial").touch()
+    (tmp_path / "final").mkdir()
+    with pytest.raises(IsADirectoryError) as caught:
+        (tmp_path / "partial").replace(tmp_path / "final")
+    error = as_error(caught.value)
+    assert error.lines[:2] == [f"{tmp_path / 'final'} can't be used", "Is a directory"]
+
+
 def test_no_two_remedies_of_one_kind_are_mixed_up() -> None:
     """Each remedy speaks of what is wrong."""
     words = {

@@ -5,6 +5,7 @@ types for strict users, workflows that call make.
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +27,17 @@ def test_one_version() -> None:
     assert package
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"]
     assert imagenet_prep.__version__ == package[1] == cited
+
+
+def test_the_oldest_packages_are_those_of_pyproject() -> None:
+    """make release runs the demo with them, so each must state its oldest version."""
+    script = runpy.run_path(str(ROOT / "scripts/release.py"))
+    oldest = script["oldest_packages"]((ROOT / "pyproject.toml").read_text())
+    assert [each for each in oldest if each.count("==") != 1] == []
+    assert [each.partition("==")[0] for each in oldest] == [
+        *("click", "crc32c", "jinja2", "msgspec", "numpy", "pillow", "pyyaml"),
+        *("requests", "simplejpeg", "tqdm", "urllib3"),
+    ]
 
 
 def test_a_strict_user_sees_no_any(tmp_path: Path) -> None:

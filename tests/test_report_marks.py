@@ -87,7 +87,7 @@ FAULTS = {
     "no column": (b"name,why\nx.JPEG,y\n", " has no column of file names", "found name, why"),
     "encoding": (b"filename,reason\nx.JPEG,caf\xe9\n", ", line 2: it is not UTF-8", "UTF-8"),
     "empty": (b"", " has no column of file names", "found no column"),
-    "no rows": (b"filename,reason\n", " has no rows", "expected a file name in each row"),
+    "no rows": (b"filename,reason\n", " has no rows", "expected rows that each name an image"),
     "blank": (b"filename,reason\nx.JPEG,a\n,b\n", ", line 3: no file name", "in each line"),
     "unequal": (b"filename,reason\nx.JPEG,a,b\n", ", line 2:", "CSV"),
 }

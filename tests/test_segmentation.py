@@ -414,7 +414,7 @@ def test_two_masks_of_each_image_are_a_question(tmp_path: Path) -> None:
     """Both are named with the command that sets the other aside."""
     mask_folders(tmp_path / "data", "images/{}.jpg", "1st_manual/{}.png", 4)
     shutil.copytree(tmp_path / "data/1st_manual", tmp_path / "data/mask")
-    with pytest.raises(InputError, match=r"1st_manual, mask .*same images") as caught:
+    with pytest.raises(InputError, match=r"1st_manual, mask each have masks of 4 images") as caught:
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
     assert f"mv -- {tmp_path}/data/mask {tmp_path}/data-mask" in caught.value.hint
 
@@ -821,7 +821,7 @@ def test_polygons_without_pycocotools(tmp_path: Path, monkeypatch: pytest.Monkey
             "size of the mask of its object 2: expected 41 x 82 pixels, got 3 x 3",
         ),
         (lambda masks: [b"no PNG", masks[1]], "the mask of its object 1: not a PNG"),
-        (lambda masks: masks[:1], "the numbers of values of its boxes don't match"),
+        (lambda masks: masks[:1], "the features of its boxes differ in length"),
     ],
 )
 def test_verify_finds_wrong_masks_of_objects(

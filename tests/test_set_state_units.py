@@ -556,7 +556,7 @@ def test_a_damaged_plan(layout: Layout) -> None:
         state = read(layout)
         assert (state.kind, state.reason) == (
             "contradictory",
-            f"{layout.plan_path} has changed since it was written",
+            f"{layout.plan_path} can't be understood",
         )
         assert (state.sizes, state.infos, state.damage) == (
             sizes_of(layout),
@@ -607,7 +607,7 @@ def test_a_manifest_that_can_not_be_understood(layout: Layout) -> None:
     damage = state.damage
     expected = (
         "expected",
-        "remove it and run the same imagenet-prep convert again: "
+        "remove the manifest and run the same imagenet-prep convert again: "
         "it keeps the shards that journal.jsonl lists, and makes the others",
     )
     assert (damage.kind, damage.subject) == (ProblemKind.BAD_MANIFEST, "manifest.json")

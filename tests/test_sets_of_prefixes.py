@@ -154,7 +154,7 @@ def test_one_unfinished_set_hides_no_other(folder: Path) -> None:
     for name in ("manifest.json", "plan/plan.json"):
         (folder / "imagenet-prep/sets/test" / name).unlink()
     ran = command("verify", folder, status=4)
-    assert f"no shards in {folder} of " in ran.stderr
+    assert f"no shards of a known split in {folder}" in ran.stderr
     assert ran.stdout.count("as listed: all") == 2
     (folder / "train-00000-of-00002").unlink()
     assert "train-00000-of-00002" in command("verify", folder, status=4).stdout
@@ -169,7 +169,7 @@ def test_a_shard_name_belongs_to_one_set(sound: Path, folder: Path) -> None:
     before = {name: state(folder, name) for name in SETS}
     for more in ((), ("--overwrite",)):
         refused = command("convert", folder, "--config", other, *more, status=2).stderr
-        assert "holds the train shards of another set" in refused
+        assert "has train shards too" in refused
     assert "of the recipe eval" in command("convert", folder, status=2).stderr
     assert {name: state(folder, name) for name in SETS} == before
 
@@ -243,7 +243,7 @@ def test_sets_below_a_folder_are_named(in_folders: Path) -> None:
     said = command("status", in_folders).stdout.splitlines()[-1]
     assert said == f"next: imagenet-prep status {in_folders}/more/eval"
     error = command("verify", in_folders, status=4).stderr
-    assert f"found the sets of recipes in {in_folders}/more/eval, {in_folders}/more/train" in error
+    assert f"found other sets in {in_folders}/more/eval, {in_folders}/more/train" in error
     assert error.splitlines()[-1].strip() == f"imagenet-prep verify {in_folders}/more/eval"
 
 

@@ -362,9 +362,9 @@ def test_a_run_whose_claim_was_taken_stops(layout: Layout) -> None:
             finish_set(plan, layout, journal, allow)
         differing = "these differ: --check (decode, now header), classes"
         assert caught.value.lines == [
-            f"another convert claimed {layout.output_dir} for a set of other images or settings",
+            f"{layout.output_dir} now has the plan of a set with other images or settings",
             f"expected no other imagenet-prep convert there; {differing}",
-            "let the other end, and make this set in another folder with --output",
+            "make this set in another folder with --output",
         ]
     assert not layout.manifest_path.exists()
     assert load_plan(layout) is not None

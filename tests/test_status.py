@@ -133,7 +133,7 @@ def test_conversion_under_way(converted: Layout) -> None:
         # Then nobody knows how many there should be.
         detail = stage(converted, "convert").detail
         assert detail.startswith("5 shards done; ")
-        assert detail.endswith("plan.json has changed since it was written")
+        assert detail.endswith("plan.json can't be understood")
         assert status(converted).following == f"imagenet-prep convert {converted.data_dir}"
 
 
@@ -178,7 +178,7 @@ def test_what_repair_can_not_mend(converted: Layout) -> None:
     stray.unlink()
     converted.manifest_path.write_bytes(b"{")
     assert verify(converted, ENGINE).problems
-    assert "manifest.json: remove it" in stage(converted, "verify").detail
+    assert "manifest.json: remove the manifest" in stage(converted, "verify").detail
     assert status(converted).following.split()[1] == "convert"
 
 
@@ -199,7 +199,7 @@ def test_foreign_shards(tmp_path: Path) -> None:
     """Shards without any record of ours can only be verified."""
     (tmp_path / "train-00000-of-00001").write_bytes(b"")
     found = stage(Layout(tmp_path), "convert")
-    assert (found.state, found.detail) == ("unknown", "1 shard that no earlier run recorded")
+    assert (found.state, found.detail) == ("unknown", "1 shard that no record lists")
     assert status(Layout(tmp_path)).following == f"imagenet-prep verify {tmp_path}"
 
 

@@ -332,7 +332,7 @@ REFUSED: list[tuple[str, Fault, Callable[[ObjectStore], Any], type[PrepError], s
         (403, "SignatureDoesNotMatch"),
         lambda store: store.put("a", b""),
         AccessError,
-        "set AWS_ACCESS_KEY_ID",
+        "check AWS_ACCESS_KEY_ID",
     ),
     (
         "PUT",
@@ -405,7 +405,7 @@ def test_other_stores_are_advised_by_their_own_names(scheme: str, right: str) ->
     [
         ("AccessDenied", "or they lack the right to write objects: s3:PutObject", "AWS_PROFILE"),
         ("InvalidAccessKeyId", "or the store refuses them", "AWS_PROFILE"),
-        ("ExpiredToken", "the credentials have expired", "renew the credentials of your profile"),
+        ("ExpiredToken", "the credentials have expired", "renew your credentials"),
     ],
 )
 def test_without_a_key_in_the_environment_both_causes_are_named(
@@ -417,6 +417,17 @@ def test_without_a_key_in_the_environment_both_causes_are_named(
     assert isinstance(error, AccessError)
     assert words in error.detail
     assert hint in error.hint
+
+
+def test_a_request_without_credentials_is_not_called_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """None were given: to set some, requests must be signed again."""
+    monkeypatch.setenv("GOOGLE_SKIP_SIGNATURE", "true")
+    error = failure("gs://b/a", OSError("status code: 401"), "list")
+    assert isinstance(error, AccessError)
+    assert "no credentials were given" in error.detail
+    assert error.hint.startswith("unset GOOGLE_SKIP_SIGNATURE, and set GOOGLE_SERVICE_ACCOUNT")
 
 
 def test_another_server_is_advised_by_the_variable_that_counts(

@@ -264,7 +264,7 @@ def test_empty_and_private_folders_are_passed_over(tmp_path: Path) -> None:
     summary, _ = proposed(tmp_path)
     assert summary.passed == (
         *(
-            "1 .txt file, which is no image: notes/a.txt",
+            "1 .txt file, not read: notes/a.txt",
             "1 hidden file or folder: .DS_Store",
             "1 empty folder: lily",
             "__MACOSX: macOS keeps its own data there",
@@ -302,7 +302,7 @@ def test_a_table_of_something_else_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "in/sizes.csv").write_text("\n".join(lines) + "\n")
     summary, made = proposed(tmp_path)
     assert made.classes.names == ("cat", "dog")
-    assert "1 .csv file, which is no image: prices.csv" in summary.passed
+    assert "1 .csv file, not read: prices.csv" in summary.passed
     assert "sizes.csv is not used: it names 12 of 12 images, and has no class" in summary.passed
     assert "# sizes.csv is not used: it names 12 of 12 images, and has no class\n" in summary.text
 
@@ -321,7 +321,7 @@ def test_init_prints_classes_with_counts(tmp_path: Path) -> None:
     )
     said = command("init", "in", cwd=tmp_path).stdout
     assert "images per class: rose 4, tulip 2\nlabels: rose is 1, tulip is 2\n" in said
-    assert "skipped: 2 .txt files, which are no images: rose/a.txt, rose/b.txt\n" in said
+    assert "skipped: 2 .txt files, not read: rose/a.txt, rose/b.txt\n" in said
     save(tmp_path / "many", *[f"c{i:03}/1.jpg" for i in range(120)])
     said = command("init", "many", cwd=tmp_path).stdout
     assert "images per class: c000 1, c001 1, " in said

@@ -774,15 +774,15 @@ def test_split_takes_values_of_the_column(tmp_path: Path, data: str) -> None:
     [
         (
             VALUES.replace(",split", ",other"),
-            "no value one for --split train\nexpected a column of splits",
+            "no column of splits with the value one of --split train\nwithout --split: ",
         ),
         (
             VALUES.replace("two", "three"),
-            "no value two for --split test\nexpected one or three\nwithout --split: ",
+            "the value two of --split test\nexpected one of one, three\nwithout --split: ",
         ),
         (
             VALUES + "photos/1.jpg,a,three\n",
-            "has three in its column of splits, without a --split\nexpected a split for each",
+            "t.csv\nexpected a split for each value",
         ),
     ],
 )
@@ -805,7 +805,7 @@ def test_the_recipe_of_a_table_is_named_like_it(tmp_path: Path) -> None:
 
 
 def test_init_takes_a_parquet_of_images_as_before(tmp_path: Path) -> None:
-    """A Parquet file that holds images stays a source of its own."""
+    """A Parquet file that holds images stays a source of its own, with the user's label."""
     rows = [
         {"image": {"bytes": picture(f"{n}.jpg"), "path": f"{n}.jpg"}, "label": n % 2}
         for n in range(4)
@@ -816,6 +816,11 @@ def test_init_takes_a_parquet_of_images_as_before(tmp_path: Path) -> None:
     )
     summary, _ = proposed(tmp_path, tmp_path / "images.parquet")
     assert "parquet: images.parquet" in summary.text
+    path = tmp_path / "images.parquet"
+    choice = choose_table(path, ENGINE, InitOptions(label="label"))
+    assert choice.proposal.options == {"label": "label"}
+    with pytest.raises(UsageError, match="which holds the images themselves"):
+        choose_table(path, ENGINE, InitOptions(image="image"))
 
 
 @pytest.mark.parametrize("name", ["t.txt", "t.xlsx", "gone.csv"])

@@ -40,6 +40,8 @@ def places(tmp_path: Path) -> Path:
     (tmp_path / "link").symlink_to("nowhere")
     os.mkfifo(tmp_path / "pipe")
     make_set(Layout(tmp_path / "set"))
+    (tmp_path / "imagenet-prep").mkdir()
+    (tmp_path / "imagenet-prep/verdict.json").write_text("{}")
     return tmp_path
 
 
@@ -58,6 +60,11 @@ def places(tmp_path: Path) -> Path:
             "set/imagenet-prep/manifest.json",
             "it belongs to a set of shards; expected a new file",
         ),
+        (
+            "set/imagenet-prep/plan/plan.json",
+            "it belongs to a set of shards; expected a new file",
+        ),
+        ("imagenet-prep/verdict.json", ""),
     ],
 )
 def test_a_file_that_is_not_replaced_is_described(places: Path, name: str, fault: str) -> None:
@@ -216,7 +223,7 @@ def test_a_broken_link_is_named_as_one(places: Path) -> None:
     refused = command_here("init", places / "pipe", status=2)
     assert error_lines(refused)[0] == f"error: {places}/pipe is neither a file nor a folder"
     refused = command_here("init", places / "file", status=2)
-    assert error_lines(refused)[0] == f"error: {places}/file is a file, but no table"
+    assert error_lines(refused)[0] == f"error: {places}/file is a file"
 
 
 _FILE_OPTIONS = [

@@ -253,7 +253,33 @@ def test_shards_of_no_set_may_be_of_another_program(layout: Layout, count: int, 
     (problem,) = stray
     assert problem.detail.startswith(words)
     assert "another program" in problem.detail
-    assert problem.remedy.endswith("or move its shards away")
+    assert problem.remedy.endswith("or move these shards away")
+
+
+def test_a_set_whose_records_are_lost_is_a_problem(layout: Layout) -> None:
+    """Its manifest is gone, and its plan is damaged: verify reports it, with what to do."""
+    layout.manifest_path.unlink()
+    layout.plan_path.write_text("x")
+    (problem,) = look(layout).problems
+    assert problem.kind == "unfinished"
+    assert problem.detail.endswith(f"{layout.plan_path} can't be understood")
+    assert problem.remedy.startswith("run the same imagenet-prep convert again")
+
+
+def test_a_set_with_strays_is_not_to_be_resumed(layout: Layout) -> None:
+    """convert would refuse the shards that its plan does not have."""
+    layout.manifest_path.unlink()
+    layout.shard_path("train-00000-of-00099").touch()
+    verdict = look(layout)
+    assert [problem.kind for problem in verdict.problems] == ["stray-file"]
+    assert not any("to resume" in note for note in verdict.notes)
+
+
+def test_shards_of_other_splits_are_not_denied(tmp_path: Path) -> None:
+    """Another program's shards of a split test are there: only those of ImageNet's splits lack."""
+    (tmp_path / "test-00000-of-00002").touch()
+    with pytest.raises(InputError, match=f"^no train or validation shards in {tmp_path}\n"):
+        look(Layout(tmp_path))
 
 
 def test_a_rank_does_not_judge_the_whole_set(sound: Layout, tmp_path: Path) -> None:

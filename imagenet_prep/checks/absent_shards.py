@@ -12,7 +12,7 @@ from imagenet_prep.model import State
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.layout import RAW_NAME, Layout
 from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.text import listed
+from imagenet_prep.text import either, listed
 
 
 def no_shards(
@@ -24,28 +24,23 @@ def no_shards(
     ``retry`` gives the hint to do the same with another folder.
     """
     layout = records.layout
+    splits = f"{either(dataset.splits)} shards" if dataset.splits else "shards of a known split"
+    absence = f"no {splits} in {layout.output_dir}"
     folders = layout.sets_below()
     if folders:
         return InputError(
-            f"no shards in {layout.output_dir} itself",
-            f"found the sets of recipes in {listed(map(str, folders))}",
-            retry(folders[0]),
+            absence, f"found other sets in {listed(map(str, folders))}", retry(folders[0])
         )
     above = layout.output_dir.parent
     if layout.output_dir.name == RAW_NAME and Layout(above).find_shards():
-        return InputError(
-            f"no shards in {layout.output_dir} itself",
-            "found shards in the folder above it",
-            retry(above),
-        )
-    whose = f" of {dataset.name}" if layout.set_name else ""
+        return InputError(absence, "found shards in the folder above it", retry(above))
     example_split = (*dataset.splits, "train")[0]
     converted: State = "not started" if records.plan is None else "partly"
     following = dataset.following(records, {"convert": converted, "annotate": "done"})
     return InputError(
-        f"no shards in {layout.output_dir}{whose}",
-        f"expected files such as {example_split}-00000-of-01024",
-        Hint(following, "    (or name the folder that holds them)"),
+        absence,
+        f"expected files with names like {example_split}-00000-of-01024",
+        Hint("name the folder that holds them, or run the next step: ", following),
     )
 
 

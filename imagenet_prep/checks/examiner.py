@@ -292,9 +292,7 @@ def check_objects(
     """
     counts = _differing_counts(columns)
     if counts:
-        yield Finding(
-            ProblemKind.BAD_BOX, f"the numbers of values of its boxes don't match: {counts}"
-        )
+        yield Finding(ProblemKind.BAD_BOX, f"the features of its boxes differ in length: {counts}")
         return
     yield from _check_edges(columns)
     yield from _check_box_classes(columns, classes)
@@ -374,7 +372,7 @@ def check_jpeg(
         header = grades.judge(image, "decode", check_coded).header
         if header.components > most:
             raise jpeg.ImageError(
-                f"a JPEG with {header.components} components, expected 1 or 3 (gray or RGB)"
+                f"a JPEG with {header.components} components, expected at most {most}"
             )
     except jpeg.ImageError as error:
         yield Finding(ProblemKind.BAD_IMAGE, str(error))

@@ -159,7 +159,7 @@ def _set_of(split: str, names: Iterable[str]) -> Iterator[str]:
     if count - existing[count] > _MOST_MISSING:
         raise InputError(
             f"only {existing[count]:,} of {count:,} {split} shards exist",
-            f"by their names, such as {examples[count]}",
+            f"the name {examples[count]} states {count:,} shards",
             "name the folder that holds them all, or move these files away if they are no shards",
         )
     for number in range(count):

@@ -62,10 +62,11 @@ def plan_fault(records: SetRecords, manifest: Manifest) -> str:
 
 
 def check_state(state: SetState) -> list[Problem]:
-    """A problem for a set that is not finished,
-    unless missing shards or a damaged manifest say so already.
+    """A problem for a set that is not finished, or whose plan and manifest can't be used,
+    unless missing shards, strays or a damaged manifest say so already.
     """
-    if state.kind not in ("part", "unfinished", "replacing"):
+    lacks_records = state.kind == "contradictory" and state.manifest is None and not state.strays
+    if not lacks_records and state.kind not in ("part", "unfinished", "replacing"):
         return []
     if state.missing:
         is_reported = state.sizes.keys().isdisjoint(state.missing)
@@ -174,10 +175,10 @@ def _orphans(state: SetState) -> list[Problem]:
         Problem(
             ProblemKind.STRAY_FILE,
             state.orphans[0],
-            f"{count} of {splits} {verb} to no set of this folder: the state of that set is lost, "
-            "or another program made it",
-            "put back the folder of that set below imagenet-prep/sets, run its convert again, "
-            "or move its shards away",
+            f"{count} of {splits} {verb} to no set of this folder: the state of their set is lost, "
+            "or another program made them",
+            "put back the state of their set in the folder imagenet-prep, run its convert again, "
+            "or move these shards away",
             count=len(state.orphans),
         )
     ]

@@ -59,7 +59,7 @@ def remedy_at(path: AnyPath, remedy: str) -> str:
     """The remedy for a file of a set; a folder in its place is moved away first: nothing replaces
     it.
     """
-    if remedy.startswith(_REMOVE) or not path.is_dir():
+    if not path.is_dir():
         return remedy
     return Hint("move the folder away, then ", remedy)
 

@@ -15,9 +15,10 @@ from imagenet_prep.storage.layout import Layout
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.checked_dataset import CheckedDataset
-    from imagenet_prep.datasets.declarations import MakingOptions
+    from imagenet_prep.datasets.declarations import MakingOptions, Setting
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions
     from imagenet_prep.model import Progress
+    from imagenet_prep.recipes.schema import Recipe
 
 
 def convert_options(params: Mapping[str, Any]) -> ConvertOptions:
@@ -103,9 +104,17 @@ def _in_recipe(name: str, recipe: Path) -> str:
     from imagenet_prep.recipes.schema import Recipe
 
     if name in SHARD_COUNTS.values():
-        return f"write shards: {{SPLIT: NUMBER}} in {recipe}, without shard_size and num_shards"
-    table = ConvertOptions if is_imagenet(read(recipe)) else Recipe
-    keys = {setting.name for setting in recipe_keys(table)}
-    if name in keys:
+        return f"write shards: {{SPLIT: NUMBER}} in {recipe}, and no shard_size or num_shards"
+    file = read(recipe)
+    table = ConvertOptions if is_imagenet(file) else Recipe
+    setting = {setting.name: setting for setting in recipe_keys(table)}.get(name)
+    if setting is not None and _applies(setting, file.recipe):
         return f"write the setting {name} in {recipe}"
     return f"leave it out: this setting does not apply to {recipe}"
+
+
+def _applies(setting: Setting, recipe: Recipe) -> bool:
+    """Whether a recipe can have a setting, as far as it says what its files are."""
+    if setting.only_with == "boxes" and recipe.boxes is None:
+        return False
+    return not setting.only_with or recipe.content not in ("pixels", "array")

@@ -142,10 +142,17 @@ def _fault_of_existing(path: Path, beginning: bytes) -> str:
     return f"it exists and {content}; expected a new file"
 
 
+_STATE = ("annotate.json", "demo.json", "exported.jsonl", "journal.jsonl", "manifest.json")
+_STATE_FOLDERS = ("index", "plan", "sets")
+"""Names in a folder of state: a clone of imagenet-prep has its name, and none of these."""
+
+
 def _is_state(path: Path) -> bool:
     """Whether a file is state of this program next to shards: a manifest is JSON too."""
-    folder = path.resolve().parent
-    return STATE_NAME in (folder.name, folder.parent.parent.name)
+    for folder in path.resolve().parents:
+        if folder.name == STATE_NAME:
+            return any((folder / name).exists() for name in (*_STATE, *_STATE_FOLDERS))
+    return False
 
 
 class LogFile(LocalPath):
@@ -164,7 +171,7 @@ class LogFile(LocalPath):
         return log
 
 
-class RankType(click.ParamType[Any]):
+class RankType(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
     """R/W, or "auto": a Share."""
 
     name = "rank"

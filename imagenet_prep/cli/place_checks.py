@@ -60,4 +60,4 @@ def refuse_unwritable(page: AnyPath) -> None:
     fault = write_fault(folder)
     if fault:
         hint = "choose another place with --output"
-        raise WriteError(f"the page {page} can't be written", fault, hint)
+        raise WriteError(f"the page can't be written in {page.parent}", fault, hint)

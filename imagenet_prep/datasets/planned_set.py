@@ -188,10 +188,10 @@ def refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:
         )
     boxes, expected_boxes = planned.boxes, manifest.totals[split].boxes
     if boxes != expected_boxes:
-        remedy = Hint("restore their file, or make it again with ", mention("annotate"))
-        if manifest.dataset.kind != ILSVRC2012:
-            make_again = mention("convert", "--overwrite")
-            remedy = Hint("restore the annotations, or make the set again: ", make_again)
+        make_again = mention("convert", "--overwrite")
+        remedy = Hint("restore the annotations as they were, or make the set again: ", make_again)
+        if manifest.dataset.kind == ILSVRC2012 and boxes < expected_boxes:
+            remedy = Hint("restore their file, or make it again with ", mention("annotate"))
         raise InputError(
             f"the {split} boxes differ from those in the shards",
             f"expected {number_of(expected_boxes, 'box', 'boxes')}, got {boxes:,}",

@@ -185,7 +185,7 @@ def read_planned(
         return None
     except InputError as error:
         if progress is not None:
-            progress.note(f"warning: {error.what}: the raw data is listed again")
+            warn_of_listing(error.what, progress)
         return None
     trusts_folders = names is not None
     for split in splits:
@@ -200,6 +200,11 @@ def read_planned(
         plan.notes,
         asked=inputs,
     )
+
+
+def warn_of_listing(fault: str, progress: Progress) -> None:
+    """Note that a fault of what a plan stored costs another listing."""
+    progress.note(f"warning: {fault}: the raw data is listed again")
 
 
 def plan_again(

@@ -99,7 +99,7 @@ def _refuse_other(layout: Layout, numbers: Mapping[str, int]) -> None:
     folder, demo = layout.data_dir, load_json(layout.demo_path)
     if not _are_numbers(demo) and layout.demo_path.exists():
         expected = "expected the numbers of classes and images of a demo"
-        raise UsageError(f"{layout.demo_path} is damaged", expected, _OTHER)
+        raise UsageError(f"{layout.demo_path} can't be understood", expected, _OTHER)
     if demo is None and folder.is_dir() and any(folder.iterdir()):
         expected = "expected a new or empty folder, or an earlier demo"
         raise UsageError(f"{folder} holds other files", expected, _OTHER)

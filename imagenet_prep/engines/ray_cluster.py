@@ -33,6 +33,7 @@ _ALONE: dict[str, Any] = {
     "_node_ip_address": "127.0.0.1",
     "object_store_memory": 100 << 20,  # it holds only unusually large tasks
 }
+_ITS_ADDRESS = "RAY_ADDRESS, or ray_address in Python"
 _ANSWER = 10.0  # seconds in which the machine of an address must answer
 
 
@@ -129,7 +130,9 @@ def _refuse_address(address: str | None) -> None:
     host, _, port = address.rpartition(":")
     if not host or "://" in address or not port.isdecimal():
         raise UsageError(
-            f"{address!r} is not an address of a Ray cluster", "expected HOST:PORT, or auto"
+            f"{address!r} is not an address of a Ray cluster",
+            "expected HOST:PORT, or auto",
+            f"correct {_ITS_ADDRESS}",
         )
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER).close()
@@ -224,5 +227,5 @@ def _no_cluster(address: str | None, error: Exception) -> PrepError:
     return NetworkError(
         f"this process can't join {cluster}",
         line_of(error) or name,
-        "check that it runs (ray status), and its address (RAY_ADDRESS, or ray_address in Python)",
+        f"check that it runs (ray status), and its address in {_ITS_ADDRESS}",
     )

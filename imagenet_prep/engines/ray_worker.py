@@ -91,7 +91,7 @@ def _lacking(kit: Kit) -> str:
         if time.monotonic() > deadline:
             folder = os.path.dirname(kit.mark)  # noqa: PTH120
             if os.path.isdir(folder):  # noqa: PTH112
-                return f"it has another folder {folder} than this machine"
+                return f"it does not see the new file of this machine in {folder}"
             return f"it has no folder {folder}"
         time.sleep(0.2)
     if kit.mark and not os.access(os.path.dirname(kit.mark), os.W_OK):  # noqa: PTH120

@@ -77,13 +77,14 @@ class Packer:
 
 
 class Packed(Struct, frozen=True):
-    """A shard's outcome: the size of each of its files by path,
-    whether any was made now, and the damaged records.
+    """A shard's outcome: the size of each of its files by path, whether any was made now, the
+    damaged records, and the class in each folder, counted from 0.
     """
 
     sizes: dict[str, int]
     is_made: bool
     left_out: tuple[DamagedImage, ...]
+    classes: dict[str, int] = {}
 
 
 class Files:
@@ -98,6 +99,7 @@ class Files:
         self.sizes: dict[str, int] = {}
         self.made: dict[str, Path] = {}
         self.left_out: list[DamagedImage] = []
+        self.classes: dict[str, int] = {}
         self._handed_over: Path | None = None
 
     def records(self) -> Iterator[Record]:
@@ -245,6 +247,20 @@ def same_name(shard: str, path: str) -> InputError:
     )
 
 
+def refuse_shared(classes: dict[str, int], folder: str, index: int, place: str) -> None:
+    """Note the class of a folder; raise InputError if it has images of another class, as cranes
+    that fly and that lift.
+    """
+    first_index = classes.setdefault(folder, index)
+    if first_index != index:
+        raise InputError(
+            f"{place}: two classes, {first_index} and {index} counted from 0, "
+            f"have the folder {folder!r}",
+            "expected another folder name for each class",
+            "export to webdataset, or convert again with unique class names, such as WordNet ids",
+        )
+
+
 def pack_shard(packer: Packer, target: Layout, shard: SourceShard) -> Packed:
     """Pack a shard for the export ``target``.
 
@@ -263,7 +279,25 @@ def pack_shard(packer: Packer, target: Layout, shard: SourceShard) -> Packed:
     except BaseException:  # remove all of it: a full disk would stay full
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return Packed(files.sizes, bool(files.made), tuple(files.left_out))
+    return Packed(files.sizes, bool(files.made), tuple(files.left_out), files.classes)
+
+
+class _Finished(Struct):
+    """The files of the shards so far, and the class in each folder."""
+
+    paths: set[str] = field(default_factory=set)
+    classes: dict[str, int] = field(default_factory=dict)
+
+    def add(self, shard: str, packed: Packed) -> None:
+        """Add those of one more shard; raise InputError if it has the same file, or another class
+        in the same folder.
+        """
+        repeated_paths = self.paths & packed.sizes.keys()
+        if repeated_paths:
+            raise same_name(shard, min(repeated_paths))
+        for folder, index in packed.classes.items():
+            refuse_shared(self.classes, folder, index, shard)
+        self.paths |= packed.sizes.keys()
 
 
 class ExportedFile(Struct, frozen=True):
@@ -315,7 +349,7 @@ class ExportRun(Struct, frozen=True):
         Raises:
             SpaceError, WriteError: the disk is full, or fails.
         """
-        paths: set[str] = set()
+        finished = _Finished()
         pack = functools.partial(pack_shard, packer, target)
         with contextlib.closing(engine.map(pack, shards)) as results:
             for result in results:
@@ -326,11 +360,11 @@ class ExportRun(Struct, frozen=True):
                     continue
                 packed: Packed = result.value
                 sizes = packed.sizes
-                repeated_paths = paths & sizes.keys()
-                if repeated_paths:
-                    self.failures.append(same_name(name, min(repeated_paths)))
+                try:
+                    finished.add(name, packed)
+                except InputError as error:
+                    self.failures.append(error)
                     continue
-                paths |= sizes.keys()
                 self.sizes[name] = sum(sizes.values())
                 if packed.is_made:
                     self.made.add(name)

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from imagenet_prep.errors import UsageError, WriteError
+from imagenet_prep.errors import WriteError, missing_library
 from imagenet_prep.exports.packing import Files, Packer, check_read_back
 from imagenet_prep.exports.source_set import CLASSES, SourceSet, SourceShard, encode_classes
-from imagenet_prep.hints import install_extra
 from imagenet_prep.storage.refusals import AGAIN, no_space
 from imagenet_prep.tfrecord import crc32c
 
@@ -32,11 +31,7 @@ class ArrayRecordPacker(Packer):
 
     def __init__(self, source: SourceSet) -> None:
         if importlib.util.find_spec("array_record") is None:
-            raise UsageError(
-                "ArrayRecord files are written by array_record, which is not installed",
-                "expected the library of the extra arrayrecord",
-                install_extra("arrayrecord"),
-            )
+            raise missing_library("array_record", "writes ArrayRecord files", "arrayrecord")
 
     def file_name(self, shard: SourceShard) -> str:
         """The name of its file."""
@@ -84,7 +79,7 @@ def _faults(path: Path) -> Iterator[None]:
         if "No space left" in str(error):
             raise no_space(path) from error
         raise WriteError(
-            f"array_record can't write or read back {path}",
+            f"cannot write {path}, or read it back",
             str(error),
             f"check the disk and the permissions of its folder, {AGAIN}",
         ) from error

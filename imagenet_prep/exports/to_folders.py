@@ -8,7 +8,7 @@ from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.exports.image_values import ImageValues, find_meaning
-from imagenet_prep.exports.packing import Files, Packer
+from imagenet_prep.exports.packing import Files, Packer, refuse_shared
 from imagenet_prep.exports.source_set import (
     CLASSES,
     MOST_CLASSES,
@@ -17,6 +17,7 @@ from imagenet_prep.exports.source_set import (
     are_lines,
     encode_classes,
 )
+from imagenet_prep.reading.arguments import shown
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.sources.names import below, text_of
 from imagenet_prep.storage.durable import make_folder
@@ -39,11 +40,11 @@ class FolderPacker(Packer):
 
     def pack(self, shard: SourceShard, files: Files) -> None:
         """Write a file per image."""
-        classes: dict[str, int] = {}
         for record, values in files.values(self.meaning):
             path = _path(shard, record, values)
-            _, folder, _ = path.split("/")
-            _refuse_shared(classes, record, folder, values.class_index)
+            folder, _, _ = path.rpartition("/")
+            if values.class_index is not None:
+                refuse_shared(files.classes, folder, values.class_index, record.place)
             if not files.has(path, len(values.encoded)):
                 files.write(path, [values.encoded])
 
@@ -129,26 +130,13 @@ def _path(shard: SourceShard, record: Record, values: ImageValues) -> str:
     path = f"{of_class}/{file_name}"
     if not all(map(_is_file_name, (of_class, *folders, name, file_name))):
         raise InputError(
-            f"{shard.path}: record {record.number} can't be a file: its class is {of_class!r}, "
-            f"its name {values.filename!r}",
+            f"{shard.path}: record {record.number} can't be a file: "
+            f"its class is {shown(of_class)}, its name {shown(values.filename)}",
             "expected at most 255 bytes, no '/' in the class, no NUL, and no part that is "
             "empty, '.' or '..'",
             "export to webdataset, which accepts any name",
         )
     return f"{shard.split}/{path}"
-
-
-def _refuse_shared(classes: dict[str, int], record: Record, folder: str, index: int | None) -> None:
-    """Raise InputError if images of another class are in the same folder,
-    as cranes that fly and that lift.
-    """
-    if index is not None and classes.setdefault(folder, index) != index:
-        raise InputError(
-            f"{record.place}: two classes, {classes[folder]} and {index} counted from 0, "
-            f"have the folder {folder!r}",
-            "expected another folder name for each class",
-            "export to webdataset, or convert again with unique class names, such as WordNet ids",
-        )
 
 
 def _is_file_name(text: str) -> bool:

@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.errors import InputError, missing_library
 from imagenet_prep.exports.image_values import find_meaning, find_roles
 from imagenet_prep.exports.packing import Files, Packer
 from imagenet_prep.exports.source_set import SourceSet, SourceShard
 from imagenet_prep.exports.to_webdataset import describe, encode_json
-from imagenet_prep.hints import install_extra
 
 
 class MdsPacker(Packer):
@@ -28,11 +27,7 @@ class MdsPacker(Packer):
 
     def __init__(self, source: SourceSet) -> None:
         if importlib.util.find_spec("streaming") is None:
-            raise UsageError(
-                "MDS files are written by mosaicml-streaming, which is not installed",
-                "expected the library of the extra mds",
-                install_extra("mds"),
-            )
+            raise missing_library("mosaicml-streaming", "writes MDS files", "mds")
         self.meaning = find_meaning(source.manifest)
         self.columns = {"x": "jpeg", "json": "str"}
         if "label" in find_roles(source.manifest):

@@ -23,12 +23,12 @@ _MAGIC = {
     b"II*\0": "TIFF",
     b"MM\0*": "TIFF",
 }
-_BRANDS = {b"avif": "AVIF", b"avis": "AVIF", b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIC"}
+_BRANDS = {b"avif": "AVIF", b"avis": "AVIF", b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIF"}
 """The formats in ISO's container, by the brand of the file."""
 
 
 def format_of(head: bytes | memoryview) -> str:
-    """The format of an image by its first 16 bytes or more: one of ``ENDINGS`` or "HEIC";
+    """The format of an image by its first 16 bytes or more: one of ``ENDINGS``, "HEIC" or "HEIF";
     "" for another file.
     """
     if bytes(head[:3]) == b"\xff\xd8\xff":  # nearly always

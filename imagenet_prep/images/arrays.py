@@ -129,7 +129,7 @@ def _check_member(member: zipfile.ZipInfo, length: int) -> None:
     can't hold.
     """
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        problem = f"its array has compression {member.compress_type} of ZIP: expected 0 or 8"
+        problem = f"its array is compressed by ZIP's method {member.compress_type}: expected 0 or 8"
         raise ArrayError(problem, _SAVE_NPZ)
     if member.file_size > MAX_BYTES:
         size = f"{member.file_size:,} bytes"

@@ -75,7 +75,7 @@ def check_coded(data: Buffer) -> None:
             frame = _read_frame(content)
         elif segment.marker == jpeg.EOI or jpeg.is_frame(segment.marker):
             return
-    raise ImageError("the JPEG does not decode: no end-of-image marker follows its scans")
+    raise ImageError("the JPEG does not decode: its segments lead to no end-of-image marker")
 
 
 def _read_frame(content: bytes) -> _Frame:

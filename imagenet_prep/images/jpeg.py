@@ -24,6 +24,9 @@ ILSVRC2012's largest has some 30 million.
 MAKE_SMALLER = "make it smaller, or get a sound copy of it"
 """The remedy for an image whose header claims too many pixels."""
 
+_SAVE_AS_KNOWN = "get a sound copy of it, or convert it to JPEG or PNG"
+"""The remedy for a file that may be an image of a format that is not read."""
+
 FREE_PIXELS = 1 << 25
 """An image of up to this many pixels is always decoded:
 some 100 MB of memory, a fraction of a second.
@@ -140,10 +143,10 @@ def read_plain_header(data: Buffer) -> JpegHeader:
             raise ImageError("it is empty")
         if bytes(data[:2]) == b"\xff\xd8":
             raise ImageError(f"the JPEG ends after {number_of(len(data), 'byte')}")
-        raise ImageError(f"not a JPEG: it starts with {first_bytes(data)}")
+        raise ImageError(f"not a JPEG: it starts with {first_bytes(data)}", _SAVE_AS_KNOWN)
     position = _find(data, _SOF)
     if position < 0:
-        raise ImageError("the JPEG has no frame header: it is cut or damaged")
+        raise ImageError("the JPEG has no frame header that can be found: it is cut or damaged")
     return _frame_header(data, position)
 
 

@@ -17,8 +17,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from imagenet_prep.errors import UsageError
-from imagenet_prep.hints import install_extra
+from imagenet_prep.errors import missing_library
 from imagenet_prep.images import format_of, png
 from imagenet_prep.images.jpeg import ImageError, check_claim
 from imagenet_prep.images.opening import opened
@@ -56,11 +55,7 @@ def has_pycocotools() -> bool:
 def check_pycocotools() -> None:
     """Raise UsageError if the library that fills polygons is not installed."""
     if not has_pycocotools():
-        raise UsageError(
-            "pycocotools, which makes masks of polygons, is not installed",
-            'expected the packages of the extra "masks"',
-            install_extra("masks"),
-        )
+        raise missing_library("pycocotools", "makes masks of polygons", "masks")
 
 
 # outlines -> pixels -------------------------------------------------------------------------------

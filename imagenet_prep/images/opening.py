@@ -114,8 +114,11 @@ def _header_fault(kind: str) -> ImageError:
 
 
 def _remedy(kind: str) -> str:
-    """The advice for a file of this format that Pillow can't decode; "" if it must be damaged."""
-    return "" if kind in _PLAIN else "save it as PNG, or get a sound copy of it"
+    """The advice for a file of this format that Pillow can't decode; "" if it must be damaged.
+
+    Pillow refuses a sound PNG with a very long text or colour profile.
+    """
+    return "" if kind == "JPEG" else "get a sound copy of it, or save it again as PNG"
 
 
 def _noun(data: Buffer) -> str:

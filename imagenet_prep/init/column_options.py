@@ -88,7 +88,7 @@ def _no_column(inspection: Inspection, option: str, column: str, structure: str 
         return UsageError(problem, f"expected a column of the paths of {images}", hint)
     if option == "label" and not _may_be_classes(inspection, column):
         problem += ", can't be the classes"
-        return UsageError(problem, "expected texts alone, or whole numbers alone", hint)
+        return UsageError(problem, "expected texts alone, or whole numbers of 64 bits alone", hint)
     if inspection.options.structure is not None and structure not in _OF_TABLES:
         problem = f"--as {structure} does not read the column {column}, which --{option} names"
         hint = Hint("without --as: ", inspection.command(**{"as": None}))

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.errors import InputError
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.label_columns import LARGEST_NUMBER
 from imagenet_prep.init.name_files import find_name_files
 from imagenet_prep.init.proposal import Proposal
-from imagenet_prep.init.written_files import ANOTHER_NAME, CLASSES, written_file, written_path
+from imagenet_prep.init.written_files import CLASSES, written_file, written_path
 from imagenet_prep.recipes.class_names import NamesOfClasses, read_names
 from imagenet_prep.recipes.classes import Classes
 from imagenet_prep.recipes.path_parts import base_name
@@ -43,11 +43,7 @@ class ClassList(Struct, frozen=True):
 
 
 def declare_classes(dataset: RecipeDataset, proposal: Proposal, target: Path) -> ClassList:
-    """The classes in order and the first label, for classes that are known by their names.
-
-    Raises:
-        UsageError: they are so many that they need a file, and it exists.
-    """
+    """The classes in order and the first label, for classes that are known by their names."""
     classes = dataset.classes
     number = first_number(classes, proposal)
     if number is not None:
@@ -73,9 +69,6 @@ def _list_classes(names: Sequence[str], number: int, target: Path) -> ClassList:
     if len(names) <= MOST_LISTED or not all(map(_can_be_line, names)):
         return ClassList(f"classes: {flow_list(names)}   # {note}\n{first_label}")
     path = written_file(target, CLASSES)
-    if path.exists():
-        expected = "expected a new file for the names of classes"
-        raise UsageError(f"{path} already exists", expected, ANOTHER_NAME)
     key = block("classes", written_path(target, CLASSES), f"{len(names):,} names, {note}")
     content = "".join(f"{name}\n" for name in names).encode()
     return ClassList(f"{key}\n{first_label}", {path: content})

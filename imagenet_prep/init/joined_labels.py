@@ -180,7 +180,8 @@ def _missing_files(
     counts = Counter(name.rpartition("/")[2] for name in items)
     may_be_several = any(counts[table.paths[number].rpartition("/")[2]] > 1 for number in missing)
     kind = f"no {noun}, or to several" if may_be_several else f"no {noun}"
-    problem = f"{place}: {count} to {kind}: {table.paths[first_number]} in {line}"
+    more = ", ..." if len(missing) > 1 else ""
+    problem = f"{place}: {count} to {kind}: {table.paths[first_number]} in {line}{more}"
     return [InputError(problem, f"every line needs the path of an {noun}")]
 
 
@@ -194,7 +195,8 @@ def _lacking_lines(place: object, table: LabelTable, lines: Sequence[int], noun:
     count = number_of(len(lines), "line")
     first_line = _place_of_line(table, lines[0])
     verb = "have" if table.sections else "has"
-    problem = f"{place} {verb} {count} without a {noun}: {first_line}"
+    more = ", ..." if len(lines) > 1 else ""
+    problem = f"{place} {verb} {count} without a {noun}: {first_line}{more}"
     return InputError(problem, f"every line needs a {noun}")
 
 

@@ -72,7 +72,7 @@ def _remark_on_columns(inspection: Inspection, table: LabelsFile) -> str:
     whose values can be.
     """
     columns = table.table.columns
-    no_class = f"no class: no column ({listed(columns)}) looks like classes"
+    no_class = f"no class: no column ({listed(columns)}) is read as the classes"
     for name, cells in columns.items():
         as_labels = replace(table.table, labels=list(cells))
         if class_values(as_labels) is not None:

@@ -104,7 +104,11 @@ def _names_alone(path: Path) -> InputError:
     """The error for a list of images without labels that divides no images either."""
     problem = f"{path} has names of images, and no labels"
     expected = "expected a file and its label in each line"
-    return InputError(problem, expected, f"add the labels, or move {path} away")
+    hint = (
+        f"add the labels, or move {path} away; in lists of splits, each line names an image, "
+        "and no line one of another line"
+    )
+    return InputError(problem, expected, hint)
 
 
 def _wrong_line(sought: Sought, name: str, fault: LabelsFault, several: str) -> InputError:
@@ -286,7 +290,7 @@ def _unmatched(sought: Sought, path: Path, table: LabelTable, rows: Sequence[int
     number = _first_unmatched(sought, table, rows)
     file_name = last_name(table.paths[number])
     alike = [name for name in items if last_name(name) == file_name]
-    hint = "correct or remove that line"
+    hint = f"correct or remove it, or move {path} away"
     if alike:
         hint = f"write {alike[0]}, for example"
     problem = _path_of_none(sought, path, table, number)

@@ -45,10 +45,10 @@ def joining_hint(folder: Path, names: Sequence[str]) -> str:
 
 
 def _number_of_part(text: str) -> int:
-    """The place of a part among others: 2 for 002, 1 for ab."""
+    """The place of a part among others: 2 for 002, and for ab."""
     if text.isdigit():
         return int(text)
-    return ord(text[1]) - ord("a")
+    return ord(text[1]) - ord("a") + 1
 
 
 def unpacking_hint(folder: Path, names: Sequence[str], *, apart: bool = False) -> str:

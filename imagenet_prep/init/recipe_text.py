@@ -98,7 +98,7 @@ def _render_table(proposal: Proposal, place: str) -> list[str]:
         return []
     file = _file_of_table(table, place)
     labels = {"file": file, **table.options} if table.options or table.files else file
-    note = number_of(len(table.table.paths), "line")
+    note = number_of(len(table.table.paths), "path")
     columns = list(table.table.columns)
     if columns:
         noun = "column" if len(columns) == 1 else "columns"

@@ -69,10 +69,10 @@ def check_splits(inspection: Inspection) -> None:
     splits = inspection.options.splits
     if not splits:
         return
-    values = _split_values(inspection)
+    folders, values = _folders_of_items(inspection), _split_values(inspection)
     nouns_by_split: dict[str, list[str]] = {}
     for split, place in splits.items():
-        nouns_by_split[split] = _nouns_of(inspection, place, values)
+        nouns_by_split[split] = _nouns_of(inspection, place, folders, values)
         if not nouns_by_split[split]:
             raise _no_such_place(inspection, split, place, values)
     common_nouns = [
@@ -90,12 +90,14 @@ _VALUE, _FOLDER, _LIST = _NOUNS = ("a value", "a folder", "a list file")
 """The sorts of places that a split has, in the order of choice."""
 
 
-def _nouns_of(inspection: Inspection, place: str, values: Collection[str]) -> list[str]:
+def _nouns_of(
+    inspection: Inspection, place: str, folders: Collection[str], values: Collection[str]
+) -> list[str]:
     """The sorts of a place: a value of a column can be a folder, too."""
     nouns: list[str] = []
     if place in values:
         nouns.append(_VALUE)
-    if _folder_in(place) in _folders_of_items(inspection):
+    if _folder_in(place) in folders:
         nouns.append(_FOLDER)
     if (Path(inspection.folder) / place).is_file():
         nouns.append(_LIST)
@@ -134,16 +136,22 @@ def _refuse_other_values(inspection: Inspection) -> None:
         values = {value for value in table.table.splits or () if value is not None}
         other_values = sorted(values - table.splits.splits.keys())
         if other_values:
-            problem = (
-                f"{table.place} has {listed(other_values)} in its column {table.splits.name}, "
-                "without a --split"
-            )
-            splits = splits_with_values(inspection.options.splits, other_values)
-            hint = Hint("with splits of these names: ", inspection.command(splits=splits))
-            raise UsageError(problem, "expected a split for each value", hint)
+            column = f"column {table.splits.name} of {table.place}"
+            options, folder = inspection.options, inspection.folder
+            raise fault_of_other_values(column, other_values, options, folder)
 
 
-def splits_with_values(named_splits: Mapping[str, str], values: Iterable[str]) -> dict[str, str]:
+def fault_of_other_values(
+    column: str, values: Sequence[str], options: InitOptions, place: Path
+) -> UsageError:
+    """The error for values of a column of splits that no --split names; init reads ``place``."""
+    problem = f"--split names no split for {listed(values)} in the {column}"
+    splits = _splits_with_values(options.splits, values)
+    hint = Hint("with splits of these names: ", options.command(place, splits=splits))
+    return UsageError(problem, "expected a split for each value", hint)
+
+
+def _splits_with_values(named_splits: Mapping[str, str], values: Iterable[str]) -> dict[str, str]:
     """The splits that the user names, after one for each of these values, called as it is."""
     new_splits: dict[str, str] = {}
     for value in values:

@@ -113,7 +113,7 @@ def _add_others(
         if names and _is_loss(reason, interpretation):
             unread.losses.append(_fault(inspection, reason, names))
         else:
-            unread.notes += _notes_by_ending(names, inspection.noun)
+            unread.notes += _notes_by_ending(names)
 
 
 def _is_loss(reason: str, interpretation: Interpretation) -> bool:
@@ -149,11 +149,11 @@ def without_told(
     told: list[str] = []
     for name in chain.from_iterable(inspection.others.values()):
         if any(line.startswith(f"{name} ") for line in evidence):
-            told += _notes_by_ending([name], inspection.noun)
+            told += _notes_by_ending([name])
     return tuple(note for note in notes if note not in told)
 
 
-def _notes_by_ending(names: Sequence[str], noun: str) -> list[str]:
+def _notes_by_ending(names: Sequence[str]) -> list[str]:
     """A line for the files of each ending, and one for all without one."""
     groups = grouped(names, ending_of)
     notes: list[str] = []
@@ -162,8 +162,7 @@ def _notes_by_ending(names: Sequence[str], noun: str) -> list[str]:
         count = number_of(len(files), "file without an ending", "files without an ending")
         if ending:
             count = number_of(len(files), f"{ending} file")
-        verb = f"is no {noun}" if len(files) == 1 else f"are no {noun}s"
-        notes.append(f"{count}, which {verb}: {listed(files)}")
+        notes.append(f"{count}, not read: {listed(files)}")
     return notes
 
 
@@ -171,7 +170,7 @@ def _notes_by_ending(names: Sequence[str], noun: str) -> list[str]:
 
 _TO_CSV = "write {} labels to a CSV with the columns filename and label, and run init again"
 _MATLAB = ".mat"
-_KNOWN_FORMS = "expected CSV, TSV, JSON lines, path:label or path label"
+_KNOWN_FORMS = "expected CSV, TSV, JSON, JSON lines, or a path and its label in each line"
 _FAULTS = {
     "packed": (
         " holds {count} that would not be read: {names}",

@@ -63,6 +63,12 @@ def contents_of(
     return files
 
 
+def refuse_existing(path: Path) -> None:
+    """Raise UsageError if init would replace a file."""
+    if path.exists():
+        raise UsageError(f"{path} already exists", "expected a new file", ANOTHER_NAME)
+
+
 @contextlib.contextmanager
 def saved(files: Mapping[Path, bytes]) -> Iterator[None]:
     """Write the files of a recipe, and remove them again if it can't be used.
@@ -70,9 +76,8 @@ def saved(files: Mapping[Path, bytes]) -> Iterator[None]:
     Raises:
         UsageError: one of them exists.
     """
-    existing = next((path for path in files if path.exists()), None)
-    if existing is not None:
-        raise UsageError(f"{existing} already exists", "expected a new file", ANOTHER_NAME)
+    for path in files:
+        refuse_existing(path)
     try:
         for path, content in files.items():
             with writing(path):

@@ -102,7 +102,7 @@ def read_marks(path: AnyPath) -> Marks:
     if not marks:
         raise InputError(
             f"{path} has no rows",
-            "expected a file name in each row below the header",
+            "expected rows that each name an image",
             "add the names of the images, or leave out --mark",
         )
     return Marks(path.name, marks, tuple(repeated))
@@ -115,7 +115,7 @@ def _name_column(path: AnyPath, columns: Mapping[str, Sequence[Any]]) -> str:
     raise InputError(
         f"{path} has no column of file names",
         f"expected a column {either(PATHS)}; found {listed(columns, 10) or 'no column'}",
-        "name the column of file names: filename",
+        "give the file names a column with the name filename",
     )
 
 

@@ -83,8 +83,9 @@ def _refuse_without_holes(folder: Path) -> None:
     with writing(folder):
         if not can_punch(folder):
             raise UsageError(
-                f"the file system of {folder} can't free space within a file",
-                "expected one that punches holes (ext4, XFS, Btrfs, ZFS, tmpfs) for --consume",
+                f"--consume can't free space within a file in {folder}",
+                "expected Linux, and a file system that punches holes: ext4, XFS, Btrfs, ZFS, "
+                "tmpfs",
                 "leave out --consume, on a disk with space for raw data and shards",
             )
 
@@ -128,8 +129,8 @@ def refuse_lost(plan_on_disk: Plan | None, splits: Sequence[PlannedSplit], layou
         record = layout.consumed(name).record
         raise InputError(
             f"{record} is gone, and no {name} images are in {layout.raw_dir}",
-            "expected this record: their raw data was consumed, and the images that are in no "
-            "shard yet are in its folder alone",
+            "expected this record: the set was started with --consume, and the images that are in "
+            "no shard yet may be in its folder alone",
             Hint(
                 "put its folder back, or get the raw data again: ",
                 command("download", layout.data_dir),

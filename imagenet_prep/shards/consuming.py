@@ -72,10 +72,10 @@ def begin_consuming(works: Sequence[Work], layout: Layout, progress: Progress) -
         other_files = f" and {len(new_files) - 1:,} more" if len(new_files) > 1 else ""
         progress.note(
             Hint(
-                f"--consume: {new_files[0].name}{other_files}, {size:,} bytes give their space to "
-                "the shards; then they are gone (",
+                f"--consume: {new_files[0].name}{other_files} ({size:,} bytes): the shards take "
+                "this space, and in the end these files are gone (",
                 mention("download"),
-                " fetches them)",
+                " fetches them again)",
             )
         )
     return [_claim(work, layout) for work in works]

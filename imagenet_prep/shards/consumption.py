@@ -25,7 +25,7 @@ from imagenet_prep.escaping import mention
 from imagenet_prep.hints import Hint
 from imagenet_prep.model import ShardPlan
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.saved_catalog import PackedCatalog, load_catalog
+from imagenet_prep.sources.saved_catalog import DamagedError, PackedCatalog, load_catalog
 from imagenet_prep.sources.slices import Container, Gone, container_class
 from imagenet_prep.state.journal import is_as_written, sealed_line
 from imagenet_prep.state.manifest import seen_digests
@@ -168,7 +168,7 @@ class Consumption(ConsumptionRecord, kw_only=True):
         """The recorded content of the files."""
         try:
             catalog = load_catalog(self.paths.listing, self.listing)
-        except InputError as error:
+        except DamagedError as error:
             raise _changed(self.paths.listing) from error
         catalog.containers = [Gone(self.layout.data_dir / file.path) for file in self.files]
         return catalog
@@ -213,7 +213,7 @@ class Consumption(ConsumptionRecord, kw_only=True):
         if any(moved.exists() for moved in self._moved):  # the only copy of these files
             steps = f"move the files in {self.paths.files} back to {path.parent}, then {steps}"
         return InputError(
-            f"{path} is gone, or was written to since it was to be consumed",
+            f"{path} is gone, or its size or time has changed since it was listed",
             "expected the file whose images were listed",
             steps,
         )
@@ -258,7 +258,7 @@ class Consumption(ConsumptionRecord, kw_only=True):
 
 def _changed(path: Path) -> InputError:
     return InputError(
-        f"{path} has changed since it was written, or is gone",
+        f"{path} is gone, or not as --consume wrote it",
         "expected the record of raw data that was consumed",
         Hint("put it back; or ", _start_again(path.parent)),
     )

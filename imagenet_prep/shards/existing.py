@@ -98,9 +98,8 @@ class ExistingShards(Struct, frozen=True):
             )
         count = number_of(len(self.foreign), "shard")
         raise UsageError(
-            f"{layout.output_dir} holds {count} that no earlier run recorded, "
-            f"{self.foreign[0]} first",
-            "expected none, or only those of an earlier run",
+            f"{layout.output_dir} holds {count} that no record lists, {self.foreign[0]} first",
+            f"expected none, or the records of the run that made them in {layout.state_dir}",
             hint,
         )
 
@@ -111,7 +110,7 @@ class ExistingShards(Struct, frozen=True):
         if not self.replaced:
             return
         evidence = next((changed[name] for name in self.replaced if changed.get(name)), "")
-        count = number_of(len(self.replaced), "finished shard was", "finished shards were")
+        count = number_of(len(self.replaced), "shard was", "shards were")
         recorded_set = records.usable_manifest or records.plan
         boxes_hint = _hint_to_restore_boxes(recorded_set, records.layout, plan)
         raise UsageError(
@@ -158,8 +157,8 @@ class _Recorded(Struct, frozen=True):
             prefix = "give this set another output_file_prefix in its recipe, or "
         for split in plan.totals.keys() & foreign_splits.keys():
             raise UsageError(
-                f"{layout.output_dir} holds the {split} shards of another set",
-                f"expected none: that set is recorded in {foreign_splits[split].state_dir}",
+                f"another set in {layout.output_dir} has {split} shards too",
+                f"its plan and manifest are in {foreign_splits[split].state_dir}",
                 f"{prefix}choose another folder with --output",
             )
         pending = frozenset[str]()
@@ -234,6 +233,8 @@ def _hint_to_restore_boxes(recorded_set: Manifest | Plan | None, layout: Layout,
         return ""
     changes = differences(plan, recorded_set)
     if any(f"{split} images" in changes for split in plan.totals):
+        return ""
+    if any(change.startswith("validation_boxes") for change in changes):
         return ""
     for split, totals in plan.totals.items():
         recorded_totals = recorded_set.totals.get(split)

@@ -96,10 +96,10 @@ def refuse_superseded(plan: Plan, layout: Layout) -> Plan:
     if claimed.key == plan.key:
         return claimed
     raise UsageError(
-        f"another convert claimed {layout.output_dir} for a set of other images or settings",
+        f"{layout.output_dir} now has the plan of a set with other images or settings",
         (
             "expected no other imagenet-prep convert there; these differ: "
             f"{', '.join(differences(plan, claimed))}"
         ),
-        "let the other end, and make this set in another folder with --output",
+        "make this set in another folder with --output",
     )

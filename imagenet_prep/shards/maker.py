@@ -252,10 +252,7 @@ class _Making:
             other_images = f", and of {len(altered) - 1:,} more" if len(altered) > 1 else ""
             detail = f"by its index, the record of {altered[0]}{other_images} differs"
         return InputError(
-            (
-                f"{info.name} can't be made again: the raw data has changed since, "
-                "or another library makes other bytes"
-            ),
+            f"{info.name} can't be made again as it was recorded",
             detail,
             Hint(
                 "restore the recorded images and boxes, or the versions of Pillow, the codec "

@@ -168,7 +168,7 @@ def _take_up(paths: Sequence[Path], sizes: Sequence[int]) -> None:
 
 def _damaged(path: AnyPath, detail: str) -> InputError:
     return InputError(
-        f"{path} is damaged, and its images may exist nowhere else",
+        f"{path} is not as it was written, and its images may exist nowhere else",
         detail,
         Hint(
             "if the raw data is there, run the same command again; if it was consumed, move "

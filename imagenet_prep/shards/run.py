@@ -76,11 +76,10 @@ def _prepared(work: Work, layout: Layout, options: MakingOptions, progress: Prog
     if consumption is None:
         names = set(map(plan_name, work.plans))
         if catalog.is_in_order:
-            room = (
-                f"{work.size:,} bytes of images go to a bundle per shard in "
-                f"{layout.partials_dir} first"
+            progress.note(
+                f"{work.split.source.name} can only be read from start to end: {work.size:,} bytes "
+                f"of images are copied to {layout.partials_dir} first, a file per shard"
             )
-            progress.note(f"{work.split.source.name} can only be read in its order: {room}")
     else:
         names = set(map(plan_name, work.plans) if consumption.is_read else consumption.shards)
         catalog = replace(catalog, containers=consumption.containers())

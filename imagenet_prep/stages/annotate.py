@@ -17,7 +17,8 @@ from typing import Any
 
 from msgspec import Struct, convert, to_builtins
 
-from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError, named
+from imagenet_prep.engines.worker_faults import fault
+from imagenet_prep.errors import InputError, UsageError, named
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.annotation_xml import LARGEST, AnnotationFault, parse_annotation
@@ -210,7 +211,7 @@ def _read_all(source: BoxFiles, split: str, engine: Engine, progress: Progress) 
         raise InputError(
             f"{source.path} holds no annotations",
             f"expected files such as {_EXAMPLES[split]}",
-            REMEDY if is_official else WHOLE_COPY,
+            REMEDY if is_official else f"use another path, or {WHOLE_COPY}",
         )
     lines = b"".join(result.lines for result in results)
     totals: Counter[str] = sum((result.totals for result in results), Counter())
@@ -218,7 +219,7 @@ def _read_all(source: BoxFiles, split: str, engine: Engine, progress: Progress) 
     return _Result(lines, totals, tuple(sorted(problems, key=str)))
 
 
-def _batch_error(failed: Failed[list[File]], source: BoxFiles) -> PrepError:
+def _batch_error(failed: Failed[list[File]], source: BoxFiles) -> Exception:
     """The error of a batch, with the names of its files."""
     (folder, name, _), *later_files = failed.task
     place = f"{source.path}, {folder}/{name}.xml"
@@ -226,8 +227,7 @@ def _batch_error(failed: Failed[list[File]], source: BoxFiles) -> PrepError:
         count = len(later_files)
         others = f"one of the {count} files" if count > 1 else "the file"
         place += f" or {others} after it"
-    error = named(failed.error, place)
-    return error if isinstance(error, PrepError) else WorkerError(f"a bug in a worker: {error!r}")
+    return named(fault(failed.error), place)
 
 
 def _batches(files: Iterable[File]) -> Iterator[list[File]]:

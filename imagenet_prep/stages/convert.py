@@ -13,7 +13,7 @@ from imagenet_prep.datasets.dataset import Dataset
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.identity import find_changed
 from imagenet_prep.datasets.planned_set import PlannedSet, PlannedSplit, plan_name
-from imagenet_prep.datasets.stored_plan import plan_again, plan_of
+from imagenet_prep.datasets.stored_plan import plan_again, plan_of, warn_of_listing
 from imagenet_prep.errors import OtherCopyError, UsageError, WriteError
 from imagenet_prep.escaping import command
 from imagenet_prep.hints import Hint
@@ -163,8 +163,7 @@ class _Conversion(Struct, frozen=True):
         refuse_other_set(records, dataset)
         plan_on_disk = records.plan
         if plan_on_disk is None and layout.plan_path.is_file():
-            reason = f"{layout.plan_path} can't be understood"
-            progress.note(f"warning: {reason}: the raw data is listed again")
+            warn_of_listing(f"{layout.plan_path} can't be understood", progress)
         with remembering(layout.raw_dir):
             planned_again = _plan_again(records, dataset, options, share, progress)
             planned = planned_again or dataset.plan(records, engine, options, progress)
@@ -425,7 +424,7 @@ class _Conversion(Struct, frozen=True):
         if lost:
             count = number_of(len(lost), "shard")
             raise WriteError(
-                f"{count} of {self.layout.output_dir} vanished or changed twice, {lost[0]} first",
+                f"{count} of {self.layout.output_dir} vanished or changed again, {lost[0]} first",
                 "expected that nothing else writes there",
                 "find out what removes or changes them, then run the same command again",
             )
@@ -491,8 +490,7 @@ class _Conversion(Struct, frozen=True):
             return
         decode = command("verify", self.layout.output_dir, (("depth", "decode"),))
         self.progress.note(
-            f"every shard was done before and is kept: check {check} decides only about shards "
-            "that are made"
+            f"every shard was done before and is kept: check {check} applies only to new shards"
         )
         self.progress.note(Hint("to decode all images: ", decode))
 

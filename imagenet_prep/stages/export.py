@@ -171,7 +171,7 @@ def _refuse_failures(
     """Raise the error of the first shard that could not be exported, if any."""
     if run.failures:
         done = number_of(len(source.shards) - len(run.failures), "shard is", "shards are")
-        progress.note(f"{done} exported, {len(run.failures):,} not")
+        progress.note(f"{done} done, {len(run.failures):,} not")
         raise _with_hint(run.failures[0], skippable)
 
 

@@ -35,7 +35,7 @@ from imagenet_prep.init.structure_choice import choose_structure
 from imagenet_prep.init.structures import known_structures
 from imagenet_prep.init.structures.universal_table import choose_table
 from imagenet_prep.init.unread_files import without_told
-from imagenet_prep.init.written_files import ANOTHER_NAME, list_end, saved, written_path
+from imagenet_prep.init.written_files import list_end, refuse_existing, saved, written_path
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.classes import labels_in_words
 from imagenet_prep.recipes.loading import load, read
@@ -172,9 +172,7 @@ def _is_table(folder: Path) -> bool:
         return False
     if folder.is_file() and is_table(folder):
         return True
-    problem = absence_of(folder)
-    if folder.is_file():
-        problem = f"{folder} is a file, but no table"
+    problem = f"{folder} is a file" if folder.is_file() else absence_of(folder)
     tables = ", ".join(ENDINGS)
     raise UsageError(problem, f"expected a folder of data, or a table ({tables})")
 
@@ -182,8 +180,7 @@ def _is_table(folder: Path) -> bool:
 def _target_of(folder: Path, output: Path | None, *, is_alone: bool) -> Path:
     """The path of the recipe; raises UsageError if it exists already."""
     target = output or Path(f"{_name_of(folder, is_alone=is_alone) or 'recipe'}.yaml")
-    if target.exists():
-        raise UsageError(f"{target} already exists", "expected a new file", ANOTHER_NAME)
+    refuse_existing(target)
     return target
 
 
@@ -240,7 +237,7 @@ def _imagenet_itself(folder: Path, archive: Path, refused: InputError) -> InputE
     else:
         data_dir = Path(f"{folder.resolve().name}-shards")
         call = command("convert", data_dir, (("raw", raw_dir),))
-    problem = f"{folder} has ImageNet's own archives: {archive}"
+    problem = f"{folder} has an archive with a name of ImageNet's own: {archive}"
     hint = Hint("convert needs no recipe for ImageNet: ", call)
     error = InputError(problem, "init writes recipes for other data sets", hint)
     return error.with_choices(refused.choices)

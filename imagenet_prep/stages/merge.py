@@ -103,7 +103,7 @@ def _nothing_to_merge(state: SetState) -> InputError:
     layout = state.layout
     if state.kind in ("nothing", "foreign"):
         return InputError(
-            f"no rank has started a set in {layout.output_dir}",
+            f"nothing to merge in {layout.output_dir}",
             f"expected {layout.plan_path}, which the first rank of a job array writes",
             Hint(
                 "run ", mention("convert"), " with --rank first; without --rank, no merge is needed"
@@ -125,7 +125,7 @@ def _unfinished(layout: Layout, planned: Manifest, missing: Sequence[str]) -> In
     if ranks_of_job is not None:
         ranks, world = ranks_of_job
         numbers = listed(map(str, ranks), 20)
-        detail = f"they belong to {'ranks' if len(ranks) > 1 else 'rank'} {numbers} of {world}"
+        detail = f"expected from {'ranks' if len(ranks) > 1 else 'rank'} {numbers} of {world}"
         rerun = "these ranks again, or " if len(ranks) > 1 else "this rank again, or "
     shards = number_of(len(planned.shards), "shard is", "shards are")
     return InputError(

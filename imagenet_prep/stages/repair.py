@@ -122,8 +122,8 @@ def require_manifest(records: SetRecords) -> Manifest:
             f"no manifest in {layout.state_dir}: the content of each shard is unknown",
             "expected manifest.json, which imagenet-prep convert writes when every shard is done",
             (
-                "if the shards are elsewhere, add --output; shards of another tool can't be "
-                "repaired, so get sound copies"
+                "check DATA_DIR and --output; shards of another tool can't be repaired, so get "
+                "sound copies"
             ),
         )
     raise InputError(

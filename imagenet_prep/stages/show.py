@@ -292,8 +292,8 @@ def save_image(path: AnyPath, record: int, png_path: AnyPath) -> None:
     encoded = _find_image(shown)
     if encoded is None:
         raise InputError(
-            f"{path}: record {record} holds no image",
-            "expected a JPEG, PNG or other image in a feature",
+            f"{path}: no image was found in record {record}",
+            "expected a JPEG, PNG or other image as the first value of a feature",
         )
     try:
         image = pixels.decode_rgb(encoded)

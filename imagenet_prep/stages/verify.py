@@ -64,7 +64,7 @@ def verify(
     progress = progress or Silent()
     layout = layout.one_set()
     if holder := find_holder(layout.lock_paths):
-        progress.note(f"{holder} is working here: shards that it has not made yet count as missing")
+        progress.note(f"{holder} is working here: shards that are not made yet count as missing")
     check, problems = _begin(layout, depth, share, allow_incomplete=allow_incomplete)
     checked: Checked | None = None
     if depth == "quick":
@@ -221,7 +221,8 @@ class _SetCheck(Struct, frozen=True):
         """Notes about an unfinished set, the data set, images that were set aside, and ranks."""
         inventory = self.inventory
         is_of_ranks = inventory.state.kind == "part"
-        if inventory.is_unfinished and not is_of_ranks:
+        has_strays = inventory.state.kind == "contradictory"  # convert refuses them
+        if inventory.is_unfinished and not is_of_ranks and not has_strays:
             resume = self.dataset.following(
                 inventory.state.records, {"convert": "partly", "annotate": "done"}
             )

@@ -158,6 +158,12 @@ REWRITE = Hint(
     f" again: it writes the manifest again, {KEPT}",
 )
 
+_WRITE_NEW = Hint(
+    "remove the manifest and run the same ",
+    mention("convert"),
+    f" again: it {KEPT}",
+)
+
 
 class _Schema(Struct):
     schema: Any = SCHEMA
@@ -224,12 +230,7 @@ def _other_schema(path: AnyPath, schema: object) -> InputError:
     return InputError(
         problem,
         f"expected a manifest of schema {SCHEMA}",
-        Hint(
-            lead,
-            "remove it and run the same ",
-            mention("convert"),
-            f" again: it {KEPT}",
-        ),
+        Hint(lead, _WRITE_NEW),
     )
 
 
@@ -329,9 +330,5 @@ def not_understood(subject: str) -> InputError:
     return InputError(
         f"the {subject} in the manifest can't be understood",
         "expected the values that imagenet-prep convert writes",
-        Hint(
-            "remove the manifest and run the same ",
-            mention("convert"),
-            f" again: it {KEPT}",
-        ),
+        _WRITE_NEW,
     )

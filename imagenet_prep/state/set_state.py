@@ -326,7 +326,7 @@ class _Evidence(Struct, frozen=True):
         if self.damage:
             return self.damage.detail
         if layout.plan_path.name in self.beside_plan:
-            return f"{layout.plan_path} has changed since it was written"
+            return f"{layout.plan_path} can't be understood"
         if any(name in infos for name in sizes):
             return (
                 f"{layout.journal_path.name} lists shards, and the plan and the manifest are gone"

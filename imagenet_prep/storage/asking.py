@@ -46,10 +46,11 @@ _SIGN_UP = {
 """The variables that hold a store's credentials."""
 _PUBLIC = {"s3": "AWS_SKIP_SIGNATURE", "gs": "GOOGLE_SKIP_SIGNATURE", "az": "AZURE_SKIP_SIGNATURE"}
 _KEYS = {
-    "s3": "AWS_ACCESS_KEY_ID",
-    "gs": "GOOGLE_SERVICE_ACCOUNT",
-    "az": "AZURE_STORAGE_ACCOUNT_KEY",
+    "s3": ("AWS_ACCESS_KEY_ID",),
+    "gs": ("GOOGLE_SERVICE_ACCOUNT", "GOOGLE_APPLICATION_CREDENTIALS"),
+    "az": ("AZURE_STORAGE_ACCOUNT_KEY",),
 }
+"""The variables of which one shows that credentials were given; others may hold some too."""
 
 ENDPOINTS = {
     "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
@@ -257,9 +258,10 @@ def _no_access(
     """
     scheme = url.partition("://")[0]
     required = f"the right to {right} objects: {_RIGHTS[scheme][right]}"
-    are_unknown = scheme == "s3" and not os.environ.get(_KEYS[scheme])  # none, or of a profile
+    # none, or of a profile or this machine
+    are_unknown = _is_anonymous(scheme) or not any(map(os.environ.get, _KEYS[scheme]))
     if code in _EXPIRED:
-        credentials = "the credentials of your profile" if are_unknown else _SIGN_UP[scheme]
+        credentials = "your credentials" if are_unknown else _SIGN_UP[scheme]
         detail = f"the credentials have expired: {answer}"
         hint = f"renew {credentials}, and run the same command again: what is finished stays"
     elif code == _WRONG_CLOCK:
@@ -270,11 +272,11 @@ def _no_access(
         if are_unknown:
             refused = "no credentials were given, or the store refuses them"
         detail = f"{refused}: {answer}"
-        hint = who(scheme)
+        hint = _sign_in(scheme) if are_unknown else f"check {_SIGN_UP[scheme]}"
     elif are_unknown:
         refused = "" if code else ", the store refuses them"
         detail = f"no credentials were given{refused}, or they lack {required} ({answer})"
-        hint = who(scheme)
+        hint = Hint(_sign_in(scheme), "; or ask the bucket's owner for the right")
     elif code:
         detail = f"these credentials lack {required} ({answer})"
         hint = "ask the bucket's owner for it"
@@ -282,6 +284,18 @@ def _no_access(
         detail = f"the store refuses these credentials, or they lack {required} ({answer})"
         hint = f"check {_SIGN_UP[scheme]}, or ask the bucket's owner for the right"
     return AccessError(f"no access to {url}", detail, hint)
+
+
+def _is_anonymous(scheme: str) -> bool:
+    """Whether requests go without credentials, as for a public bucket."""
+    return os.environ.get(_PUBLIC[scheme], "").lower() in ("1", "true", "yes", "on", "y")
+
+
+def _sign_in(scheme: str) -> str:
+    """How to give credentials where none may have been given."""
+    if _is_anonymous(scheme):
+        return f"unset {_PUBLIC[scheme]}, and set {_SIGN_UP[scheme]}"
+    return who(scheme)
 
 
 def who(scheme: str) -> str:

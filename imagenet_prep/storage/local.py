@@ -25,7 +25,7 @@ from imagenet_prep.storage.durable import (
 from imagenet_prep.storage.lock import take
 from imagenet_prep.storage.memory_maps import map_file, open_plain
 from imagenet_prep.storage.refusals import GoneError, unreadable, writing
-from imagenet_prep.storage.store import MOST, Buffer, FolderEntry
+from imagenet_prep.storage.store import MOST, Buffer, FolderEntry, too_large
 
 _WRITE_OUT = 4 << 20  # bytes that are enough to start a write-out
 _BEHIND = 256 << 20  # a later call repeats this many bytes: the system skips pages in use
@@ -78,16 +78,14 @@ class LocalStore(Struct, frozen=True):
             with open_plain(path) as file:
                 size = os.fstat(file.fileno()).st_size
                 if size > max_bytes:
-                    raise InputError(
-                        f"{path} holds {size:,} bytes", f"expected at most {max_bytes:,} bytes"
-                    )
+                    raise too_large(path, size, max_bytes)
                 return file.read()
         except FileNotFoundError:
             return None
         except OSError as error:
             raise unreadable(path, error) from error
         except ValueError as error:  # no system accepts such a name
-            raise InputError(f"{path} can't be read", str(error)) from error
+            raise InputError(f"{path} can't be read", str(error), "correct this path") from error
 
     def read_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> Sequence[memoryview]:
         """Slices of one memory map."""

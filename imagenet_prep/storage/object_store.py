@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from imagenet_prep.errors import AccessError, InputError, UsageError, WriteError
+from imagenet_prep.errors import AccessError, UsageError, WriteError
 from imagenet_prep.hints import Hint
 from imagenet_prep.storage import first_request
 from imagenet_prep.storage.asking import (
@@ -35,7 +35,7 @@ from imagenet_prep.storage.asking import (
     retry_seconds,
     who,
 )
-from imagenet_prep.storage.store import Buffer, ObjectEntry, RemoteSink, RemoteStore
+from imagenet_prep.storage.store import Buffer, ObjectEntry, RemoteSink, RemoteStore, too_large
 
 T = TypeVar("T")
 
@@ -99,8 +99,7 @@ class ObjectStore(RemoteStore):
             answer = load_library().get(self._client, self.key(name))
             size = answer.meta["size"]
             if size > max_bytes:
-                what = f"{self.url(name)} holds {size:,} bytes"
-                raise InputError(what, f"expected at most {max_bytes:,} bytes")
+                raise too_large(self.url(name), size, max_bytes)
             return memoryview(answer.bytes())
 
         if self._listed_above(name) is not None and self.find(name) is None:
@@ -386,7 +385,7 @@ def client(scheme: str, bucket: str) -> Any:
         raise UsageError(
             (
                 f"{scheme}://{bucket} can't be reached from a forked process: "
-                "its parent already used it"
+                "its parent already used an object store"
             ),
             "expected a new process, not a forked one",
             (

@@ -62,7 +62,7 @@ _CHECK_PERMISSIONS = f"check its permissions and those of its folder {AGAIN}"
 _INPUT = {
     errno.EACCES: _CHECK_PERMISSIONS,
     errno.EPERM: _CHECK_PERMISSIONS,
-    errno.ELOOP: f"a link points back to itself: remove it {AGAIN}",
+    errno.ELOOP: f"a link leads back to itself, or over too many others: remove it {AGAIN}",
     errno.ENAMETOOLONG: "use a shorter name for the file, or a folder with a shorter path",
     errno.ENOTDIR: (
         f"expected a folder, found something else: correct the path, or move that away, {AGAIN}"
@@ -71,7 +71,7 @@ _INPUT = {
         f"expected a file, found a folder: correct the path, or move the folder away, {AGAIN}"
     ),
     errno.ENOENT: (
-        f"it is missing, or a link to it is broken: correct the path, or restore it, {AGAIN}"
+        f"a part of the path is missing, or a link is broken: correct or restore it, {AGAIN}"
     ),
     errno.EOPNOTSUPP: f"its file system can't do that: use another file system {AGAIN}",
 }
@@ -213,15 +213,19 @@ def _type_of(error: OSError) -> type[PrepError]:
 
 
 def _path_of(error: OSError) -> str:
-    """The file or URL that the refusal names; "" if it names none, or a descriptor."""
-    name = error.filename
+    """The file or URL that the refusal names; "" if it names none, or a descriptor.
+
+    A folder that a move can't replace is at its target.
+    """
+    name = error.filename2 if error.errno == errno.EISDIR else None
+    name = name or error.filename
     return os.fsdecode(name) if isinstance(name, (str, bytes, os.PathLike)) else ""
 
 
 def _reason(error: OSError) -> str:
     """The system's reason, and the target of a move or a link."""
     reason = str(error.strerror or error)
-    if isinstance(error.filename2, (str, bytes)):
+    if isinstance(error.filename2, (str, bytes)) and error.errno != errno.EISDIR:
         reason += f" (to {os.fsdecode(error.filename2)})"
     return reason
 

@@ -275,6 +275,15 @@ class RangedView:
         return content
 
 
+def too_large(path: object, size: int, max_bytes: int) -> InputError:
+    """The error for a file that is not read whole."""
+    return InputError(
+        f"{path} holds {size:,} bytes",
+        f"expected at most {max_bytes:,} bytes",
+        "correct the path, or use a smaller file",
+    )
+
+
 def changed(path: object, offset: int, length: int, got: int) -> InputError:
     """The error for bytes of a file that no longer exist."""
     expected = f"expected {number_of(length, 'byte')} at offset {offset:,}, got {got:,}"

@@ -112,7 +112,7 @@ def _has_images(images: Any, _labels: Any) -> Any:
 def _refuse_empty(images: Any, labels: Any) -> tuple[Any, Any]:
     message = (
         "a batch has damaged records and no other, and all ranks wait for one: choose a larger "
-        "batch_size, or repair the set, after a verify of depth decode that says how"
+        "batch_size, or repair the set (verify --depth decode says how)"
     )
     count = tf.shape(images)[0]
     tf.debugging.assert_greater(count, 0, message)

@@ -35,7 +35,9 @@ def collate(samples: list[Any]) -> Any:
     so are objects of images, which differ in number.
     """
     if isinstance(samples[0], Record):
-        raise UsageError("Loader got records", "expected items that make a batch", TAKES)
+        raise UsageError(
+            "Loader got records", "expected items that make a batch", f"{TAKES}, {OR_COLLATE}"
+        )
     try:
         return default_collate(samples)
     except RuntimeError as error:
@@ -64,11 +66,11 @@ def _have_objects(samples: list[Any]) -> bool:
     return isinstance(target, dict) and "boxes" in target
 
 
-TAKES = (
-    "Loader(ImageDataset(imagenet_prep.open(folder, 'train'), transform), batch_size), "
-    "or your own collate_fn"
-)
+TAKES = "Loader(ImageDataset(imagenet_prep.open(folder, 'train'), transform), batch_size)"
 """The arguments of a Loader, for a hint."""
+
+OR_COLLATE = "or your own collate_fn"
+"""Another remedy for a Loader of records."""
 
 
 def collate_channels_last(samples: list[Any]) -> Any:

@@ -166,7 +166,8 @@ class EpochSampler(DistributedSampler[int]):
         batch_size = _number_in(state, "batch_size", 1)
         earlier_parts = [_earlier_part(part) for part in _list_in(state, "before")]
         batches_ahead = [_whole_in("ahead", batch, 0) for batch in _list_in(state, "ahead")]
-        rank = None if state.get("rank") is None else _number_in(state, "rank", 0)
+        is_of_rank = batches_ahead or state.get("rank") is not None
+        rank = _number_in(state, "rank", 0) if is_of_rank else None
         place = EpochPlace(
             epoch=epoch,
             given=batches_given,

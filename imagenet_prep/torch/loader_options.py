@@ -16,6 +16,7 @@ from imagenet_prep.reading.arguments import shown
 from imagenet_prep.reading.shard_set import RecordSequence
 from imagenet_prep.storage import first_request
 from imagenet_prep.torch.batches import (
+    OR_COLLATE,
     TAKES,
     BatchCollate,
     Seeded,
@@ -89,7 +90,7 @@ def refuse_other_data(dataset: object, options: Mapping[str, Any]) -> None:
         raise UsageError(
             f"Loader({shown(dataset)})",
             "expected a map-style data set whose items make a batch",
-            TAKES,
+            f"{TAKES}, {OR_COLLATE}" if is_records else TAKES,
         )
 
 

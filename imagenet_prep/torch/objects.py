@@ -36,10 +36,14 @@ _FAR_OUTSIDE = 2.0
 """A larger coordinate may be in pixels."""
 
 _SHOWN = 20
-_REMAKE = "make the set again from its images, with a recipe"
-_WITHOUT_BOXES = f"{_REMAKE} that has boxes; an image without an object has empty lists"
+_REMAKE = "start again from the images, with a recipe"
+_WITHOUT_BOXES = f"{_REMAKE} that has boxes there; an image without an object has an empty list"
 _OUTSIDE = f"{_REMAKE} that has boxes_outside: clip"
-_SWAPPED = "swap the corners in the annotations, and make the set again with a recipe"
+_SWAPPED = f"swap the corners in the annotations, and {_REMAKE}"
+_WITHOUT_VALUES = {
+    MASKS: f"{_REMAKE} that has masks of objects",
+    NAMES: f"{_REMAKE} that has the class of each object",
+}
 _BY_NAME = "DetectionDataset(records, class_names=['cat', 'dog'])"
 
 
@@ -55,7 +59,7 @@ class RecordObjects:
         self.features: Mapping[str, Any] = record.features
         if _XMIN not in self.features:
             raise InputError(
-                f"{record.place} has no boxes", f"expected the feature {_XMIN}", _WITHOUT_BOXES
+                f"{record.place} has no feature {_XMIN}", "expected boxes in it", _WITHOUT_BOXES
             )
         self.count = len(record.boxes)
 
@@ -91,11 +95,10 @@ class RecordObjects:
         values: Sequence[Any] = self.features.get(name, ())
         if len(values) != self.count:
             count = f"{number_of(len(values), 'value')} of" if values else "no"
-            hint = f"{_REMAKE} that has masks of objects" if name == MASKS else _REMAKE
             raise InputError(
                 f"{self.record.place} has {count} {name}",
                 f"expected {self.count}, one per object",
-                hint,
+                _WITHOUT_VALUES.get(name, _REMAKE),
             )
         return values
 
@@ -112,6 +115,19 @@ class RecordObjects:
             )
         return np.array(values)
 
+    def byte_values(self, name: str, content: str) -> Sequence[bytes]:
+        """The texts or files of a feature, one per object; ``content`` says which, for the error.
+
+        Raises:
+            InputError: as for ``values``, and if they are numbers.
+        """
+        values = self.values(name)
+        if not all(isinstance(value, bytes) for value in values):
+            raise InputError(
+                f"{self.record.place}: {name} holds numbers", f"expected {content}", _REMAKE
+            )
+        return values
+
     def masks(self, is_kept: NDArray[np.bool_], size: tuple[int, int]) -> NDArray[np.uint8]:
         """The masks of the objects that are kept: uint8 of the shape (N, height, width), 1 inside,
         0 elsewhere.
@@ -120,11 +136,7 @@ class RecordObjects:
             InputError: a mask is missing or damaged, or has another ``size`` (height, width) than
                 its image.
         """
-        files = self.values(MASKS)
-        if not all(isinstance(file, bytes) for file in files):
-            raise InputError(
-                f"{self.record.place}: {MASKS} holds numbers", "expected PNG files", _REMAKE
-            )
+        files = self.byte_values(MASKS, "PNG files")
         kept = np.flatnonzero(is_kept).tolist()
         masks = np.zeros((len(kept), *size), np.uint8)
         for mask, number in zip(masks, kept, strict=True):
@@ -154,7 +166,7 @@ def read_mask(
     height, width = pixels.shape[:2]
     if (height, width) != size:
         raise InputError(
-            f"{record.place}: a mask of {width} x {height} pixels",
+            f"{record.place} has a mask of {width} x {height} pixels",
             f"expected those of its image, {size[1]} x {size[0]}",
             _REMAKE,
         )
@@ -195,7 +207,7 @@ class ObjectClasses(Struct, frozen=True):
                 if numbers_from_1:
                     expected = f"one of {listed(numbers_from_1, _SHOWN)}"
                 raise InputError(
-                    f"{objects.record.place}: an object of class {number}",
+                    f"{objects.record.place} has an object of class {number}",
                     f"expected {expected}",
                     self._hint_on_number(number),
                 )
@@ -220,16 +232,16 @@ class ObjectClasses(Struct, frozen=True):
         return [label + self.first_number - 1 for label in self.names]
 
     def _label_names(self, objects: RecordObjects) -> NDArray[np.int64]:
-        names = [str(name, "utf-8", "replace") for name in objects.values(NAMES)]
+        names = [str(name, "utf-8", "replace") for name in objects.byte_values(NAMES, "texts")]
         labels = {name: label for label, name in self.names.items()}
         for name in names:
             if name not in labels:
-                expected = "class_names, which number the classes"
+                expected = "the argument class_names, which numbers the classes"
                 if labels:
                     expected = f"one of {listed(labels, _SHOWN)}"
                 hint = f"add {name!r} to class_names" if self.is_by_name else _BY_NAME
                 raise InputError(
-                    f"{objects.record.place}: an object of class {name!r}",
+                    f"{objects.record.place} has an object of class {name!r}",
                     f"expected {expected}",
                     hint,
                 )

@@ -26,7 +26,7 @@ def find_rank() -> tuple[int, int]:
         ):
             raise UsageError(
                 f"torch.distributed has rank {rank} of {world}, the environment {environment}",
-                "expected the same of both",
+                "expected the same in both",
                 "unset these variables, or give Loader rank and world",
             )
         return rank, world

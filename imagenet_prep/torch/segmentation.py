@@ -49,19 +49,19 @@ class SegmentationDataset(VisionDataset[tuple[Any, Any]]):
     def _read_mask(self, record: Record, size: tuple[int, int]) -> Any:
         data = record.features.get(_MASK)
         if not isinstance(data, bytes):
-            problem = "no mask" if data is None else "no single file as its mask"
+            problem = "no" if data is None else "no single file in"
             raise InputError(
-                f"{record.place} has {problem}",
-                f"expected one PNG in the feature {_MASK}",
-                "make the set again with a recipe that has `mask`; "
+                f"{record.place} has {problem} {_MASK}",
+                "expected one PNG with the class of each pixel",
+                "start again from the images, with a recipe that has `mask` there; "
                 "for masks of objects, use DetectionDataset",
             )
         pixels = read_mask(record, decode_values, data, size)
         if pixels.ndim > 2:
             raise InputError(
-                f"{record.place}: a mask of {pixels.shape[2]} channels",
+                f"{record.place} has a mask of {pixels.shape[2]} channels",
                 "expected one number per pixel",
-                "write masks as PNGs of one channel, gray or palette",
+                "write masks as PNGs of one channel, gray or palette, and start again from them",
             )
         dtype = "int32" if pixels.dtype.itemsize > 1 else "uint8"
         tv_tensors = import_tv_tensors("SegmentationDataset")

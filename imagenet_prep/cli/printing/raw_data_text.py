@@ -36,7 +36,7 @@ def print_needs(needs: Sequence[Need]) -> None:
         tell(f"on the file system of {room.folder}:")
         print_table(rows, left=2, indent="  ")
     if any(need.is_about for need in needs):
-        tell("Some sizes and numbers of files are estimates.")
+        tell("Some of these numbers are estimates.")
     if not needs:
         tell("This command has nothing left to download or make.")
 

@@ -52,7 +52,7 @@ def print_demo(summary: RunSummary, quiet: bool) -> None:
 def print_demo_end(data_dir: Path | None) -> None:
     """Print the next commands, for the demo and for ImageNet."""
     if data_dir is not None:
-        shard = data_dir / "train-00000-of-00008"
+        shard = data_dir / "train-00007-of-00008"  # the last one has a record of any number
         show = command("show", shard, (("limit", 1),))
         report = command("report", data_dir, (("open", True),))
         tell("", Hint("Look at a record:       ", show))

@@ -67,7 +67,7 @@ def _interpret(
     faults_of_masks = _mixed(inspection, matched.images, matched.masks)
     return Interpretation(
         certainty,
-        tuple(_evidence(proposed, matched)),
+        tuple(_evidence(inspection, proposed, matched)),
         meaning,
         proposal,
         [*proposed.faults, *faults_of_masks],
@@ -203,9 +203,10 @@ _OUTLINED = {"masks": ", with masks,", "boxes": " around polygons"}
 """The words for the outlines of objects, by the value of `polygons`."""
 
 
-def _evidence(proposed: Proposed, matched: MatchedImages) -> list[str]:
+def _evidence(inspection: Inspection, proposed: Proposed, matched: MatchedImages) -> list[str]:
     """How many boxes and classes there are, and by what they are divided."""
-    files = next(iter(proposed.value.values()))
+    folder = str(inspection.folder)
+    files = [folder if file == "." else file for file in next(iter(proposed.value.values()))]
     annotations = matched.annotations
     verb = "annotates" if len(files) == 1 else "annotate"
     box_count = len(annotations.listing.boxes) // 4

@@ -36,7 +36,7 @@ def _recognise_first(inspection: Inspection) -> Interpretation | None:
     folders = named_folders(inspection)
     shape = shape_of(inspection.items, splits=folders)
     classes = shape.classes
-    if not classes:
+    if not classes or _have_no_classes(folders, shape):
         return None
     certainty = LIKELY
     if len(classes) == 1 and not folders:
@@ -49,6 +49,11 @@ def _recognise_first(inspection: Inspection) -> Interpretation | None:
     return _interpret(inspection, shape, "class-folders", certainty, faults)
 
 
+def _have_no_classes(folders: Mapping[str, str] | None, shape: Shape) -> bool:
+    """Whether no folder of a split that the user names holds class folders: others may."""
+    return bool(folders) and not any(shape.splits)
+
+
 def _recognise_deep(structure: str, inspection: Inspection) -> Interpretation | None:
     """Folders within folders, which are classes only if asked."""
     folders = named_folders(inspection)
@@ -56,7 +61,7 @@ def _recognise_deep(structure: str, inspection: Inspection) -> Interpretation | 
     class_folder, _ = _CLASS_FOLDERS[structure]
     shape = shape_of(inspection.items, class_folder, folders)
     is_deep = first_shape.files.deep() or first_shape.roles.parts
-    if not shape.classes or not is_deep:
+    if not shape.classes or not is_deep or _have_no_classes(folders, shape):
         return None
     certainty = ONLY_IF_ASKED
     if structure == "folder-paths" and are_doubtful_parts(first_shape.roles):

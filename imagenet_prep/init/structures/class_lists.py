@@ -162,7 +162,7 @@ def _interpret(
     skip_notes: list[str] = []
     if len(labels) < total:
         unlisted = number_of(total - len(labels), inspection.noun)
-        skip_notes.append(f"{unlisted} in no list, left out")
+        skip_notes.append(f"{unlisted} without a class, left out")
     proposal = _propose(inspection, lists, labels)
     return Interpretation(
         certainty,

@@ -45,14 +45,13 @@ def recognise(inspection: Inspection) -> Interpretation | None:
         name = path.removeprefix(shape.lead)
         labels[name] = label
     skip_notes: list[str] = []
-    left_out = len(inspection.items) - len(labels)
-    if left_out:
-        bare_folders = [folder for folder in shape.roles.unlabelled if folder not in splits]
-        count = number_of(left_out, inspection.noun)
-        place = f"{', '.join(bare_folders)}: " if bare_folders else ""
-        skip_notes.append(f"{place}{count} without a class, left out")
-    added_splits = listed(splits.keys() - shape.splits.keys())
-    evidence = f"{listed(list_files)} has the classes of {added_splits}"
+    bare = [name for name in inspection.items if name not in label_by_path]
+    if bare:
+        count = number_of(len(bare), inspection.noun)
+        skip_notes.append(f"{count} without a class, left out: {listed(bare)}")
+    added_splits = listed(sorted(splits.keys() - shape.splits.keys()))
+    has = "has" if len(list_files) == 1 else "have"
+    evidence = f"{listed(list_files)} {has} the classes of {added_splits}"
     meaning = f"the folders of {listed(shape.splits)} are the classes: {listed(shape.classes)}"
     proposal = Proposal(
         "files",
@@ -65,7 +64,7 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     return Interpretation(
         CERTAIN,
         (evidence,),
-        f"{meaning}; {listed(list_files)} has others",
+        f"{meaning}; {listed(list_files)} {has} others",
         proposal,
         annotation_files=frozenset(list_files),
         skip_notes=skip_notes,

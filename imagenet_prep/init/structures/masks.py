@@ -323,7 +323,8 @@ def _interpret(
     proposal = Proposal("files", "image", names, lead, splits=splits, annotations={"mask": keys})
     counts = f"{len(images) - len(bare):,} of {number_of(len(images), 'image')}"
     has = "has" if len(keys["folder"]) == 1 else "have"
-    evidence = f"{listed(keys['folder'])} {has} masks of {counts}"
+    folders = [folder or str(inspection.folder) for folder in masks.folders]
+    evidence = f"{listed(folders)} {has} masks of {counts}"
     losses = _without_counterpart(inspection, missing, "mask", "an image")
     losses += _without_counterpart(inspection, bare, "image", "a mask")
     return Interpretation(

@@ -25,7 +25,7 @@ from imagenet_prep.init.proposal import (
     Interpretation,
     Proposal,
 )
-from imagenet_prep.init.split_options import splits_with_values
+from imagenet_prep.init.split_options import fault_of_other_values
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.folder_words import split_name
@@ -167,7 +167,7 @@ def choose_table(table: Path, engine: Engine, options: InitOptions) -> Choice:
     """
     path = Path(os.path.abspath(table))  # noqa: PTH100 - links stay, as in names
     if has_ending(path.name, PARQUET) and has_images(path):
-        return _choose_parquet(path, engine)
+        return _choose_parquet(path, engine, options)
     split = _split_of(path.name)
     source, recipe = _settings_of(options)
     splits = splits_by_value(options.splits)
@@ -202,19 +202,29 @@ def _check_splits(table: Path, rows: Rows, options: InitOptions) -> None:
             raise UsageError(problem, expected, hint)
     other_values = [value for value in values if value not in options.splits.values()]
     if options.splits and other_values:
-        problem = f"{table} has {listed(other_values)} in its column of splits, without a --split"
-        splits = splits_with_values(options.splits, other_values)
-        hint = Hint("with splits of these names: ", options.command(table, splits=splits))
-        raise UsageError(problem, "expected a split for each value", hint)
+        column = f"column of splits of {table}"
+        raise fault_of_other_values(column, other_values, options, table)
 
 
-def _choose_parquet(path: Path, engine: Engine) -> Choice:
-    """The recipe of a Parquet file that holds images."""
+def _choose_parquet(path: Path, engine: Engine, options: InitOptions) -> Choice:
+    """The recipe of a Parquet file that holds images.
+
+    Raises:
+        UsageError: an option is about paths, and the file has none.
+    """
+    for option, value in (("image", options.image), ("strip", options.strip)):
+        if value:
+            problem = f"--{option} with {path.name}, which holds the images themselves"
+            hint = f"leave out --{option}"
+            raise UsageError(problem, "expected a table of the paths of images", hint)
     samples, _ = list_samples("parquet", {"": [path]}, engine)
     names = list(samples.listing.names)
     evidence = f"{path.name} holds {number_of(len(names), 'image')}"
     paths = {"": [path.name]}
-    proposal = Proposal("parquet", "image", names, paths=paths)
+    label_key: dict[str, str | bool] = {}
+    if options.label is not None:
+        label_key["label"] = options.label
+    proposal = Proposal("parquet", "image", names, paths=paths, options=label_key)
     return Choice("parquet", (evidence,), (), proposal)
 
 

@@ -100,6 +100,8 @@ def _recognise(
         files = _read_files(inspection, kind, names, column)
     except InputError as error:
         return Interpretation(certainty, (), meaning, faults=(error,), containers=names)
+    if files.alternatives:
+        meaning += ", with one of its columns as the class"
     samples, table = files.samples, files.table
     has_classes = bool(samples.class_names)
     remarks = downsampled.remarks_on(names, samples.names, has_classes=has_classes)
@@ -320,7 +322,8 @@ def _notes_on_labels(files: _SampleFiles) -> list[str]:
         return ["no class: the files have no column called label, class or the like"]
     if files.table.has_labels:
         return []
-    return [f"no class: {label} holds no labels of classes: whole numbers alone or texts alone"]
+    expected = "texts alone, or whole numbers of 64 bits alone"
+    return [f"no class: {label} holds no labels of classes: {expected}"]
 
 
 def _notes_on_lists(lists: Sequence[str]) -> list[str]:
@@ -365,11 +368,11 @@ def _refuse_no_label(inspection: Inspection, samples: Samples, column: str) -> N
     label_columns = _columns_of_labels(samples)
     if column in label_columns:
         return
-    problem = f"{inspection.folder} has no column {column}"
+    problem = f"{inspection.folder} has no column of labels called {column}"
     if column in samples.columns:
         problem = (
-            f"{inspection.folder}: the values of {column} can't be the labels, whole numbers alone "
-            "or texts alone, none twice in a sample"
+            f"{inspection.folder}: the values of {column} can't be the labels: texts alone, or "
+            "whole numbers of 64 bits alone, none twice in a sample"
         )
     expected = "expected no --label: no column can be the label"
     if label_columns:
