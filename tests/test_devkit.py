@@ -125,7 +125,10 @@ DAMAGE: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: meta_mat(without("num_train_images")),
         "has no field WNID or num_train_images",
     ),
-    "a wnid of another type": (lambda: meta_mat(changed("WNID", [7])), "an entry of WNID is not text"),
+    "a wnid of another type": (
+        lambda: meta_mat(changed("WNID", [7])),
+        "an entry of WNID is not text",
+    ),
     "a count of another type": (
         lambda: meta_mat(changed("num_train_images", "many")),
         "whole number from 1",

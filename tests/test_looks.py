@@ -164,7 +164,11 @@ SECOND = 512 + len(MEMBERS["n01440760.tar"])  # where the second tar's header st
     [
         ("a.tar", _changed(TAR, (SECOND, SECOND + 512)), "wrong header checksum"),
         ("a.tar", _changed(TAR, (SECOND + 512, SECOND + 2000)), "wrong header checksum"),
-        ("a.tar", TAR[: SECOND - 1] + b"x" + TAR[SECOND:], "zero bytes at the end of n01440760.tar"),
+        (
+            "a.tar",
+            TAR[: SECOND - 1] + b"x" + TAR[SECOND:],
+            "zero bytes at the end of n01440760.tar",
+        ),
         ("a.tar", TAR[:-10_240] + NOISE[:10_240], "zero bytes at the end of n01440762.tar"),
         ("a.tgz", _changed(GOOD["a.tar.gz"], (50_000, 50_100)), "damaged data"),
         ("a.zip", ZIP.replace(b"PK\1\2", b"PK\1\3"), "expected an entry of its list of files"),

@@ -489,7 +489,9 @@ def test_columns_of_a_labels_file_become_features(tmp_path: Path) -> None:
         "1.npy": {"age": [4.0], "shape": [1], "who": [b"y"]},
         "2.npy": {"age": [5.0], "shape": [2], "place": []},
     }
-    with pytest.raises(InputError, match=r"rows\.jsonl, line 3: the column who has no value for 2\.npy"):
+    with pytest.raises(
+        InputError, match=r"rows\.jsonl, line 3: the column who has no value for 2\.npy"
+    ):
         records(tmp_path, recipe + "  who: who\n")
 
 

@@ -448,7 +448,7 @@ def test_a_rehearsed_run_names_shards_of_another_number(tmp_path: Path, made_tin
     layout = Layout(tmp_path, raw=made_tiny.archives["train"].parent)
     convert(layout, ENGINE, PART)
     others = PART.replace(train_shards=1000)
-    with pytest.raises(UsageError, match="finished shards"):
+    with pytest.raises(UsageError, match="shards were made from other inputs"):
         convert(layout, ENGINE, others)
     for options, is_told in (
         (PART, False),

@@ -226,7 +226,7 @@ def test_a_damaged_boxes_file_is_an_input_error(tiny_data_dir: Path, split: str)
     content = boxes_csv.read_bytes()
     damaged = b"n01440764_1.JPEG,0.1000,0.1000,0.2000,0.2000\nn01440764_1.JPEG,0.1,0.1"
     boxes_csv.write_bytes(damaged)
-    with pytest.raises(InputError, match="line 2 of .* can't be used") as caught:
+    with pytest.raises(InputError, match=r"line 2 of .* can't be used") as caught:
         convert(layout, ENGINE, options)
     assert str(boxes_csv) in caught.value.what
     assert not list(tiny_data_dir.glob("*-of-*"))

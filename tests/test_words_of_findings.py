@@ -26,6 +26,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import CommandLine
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import set_check
+from imagenet_prep.ilsvrc2012.class_parts import WHOLE
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.stages.status import unknown
 from imagenet_prep.stages.verify import look, verify
@@ -290,15 +291,30 @@ def test_a_rank_does_not_judge_the_whole_set(sound: Layout, tmp_path: Path) -> N
         assert words not in checked.stdout
 
 
+def _split(reports: list[Any]) -> set_check._Split:
+    """A split of two shards, some of them read, whose labels are right."""
+    shards = [f"validation-{number:05d}-of-00002" for number in range(2)]
+    inventory: Any = SimpleNamespace(of=lambda split: shards)
+    labels = set(WHOLE.labels.values())
+    return set_check._Split("validation", inventory, reports, labels, WHOLE, None, is_proven=False)
+
+
+def _report(number: int) -> Any:
+    """A shard of 24,000 images."""
+    values = {"is_whole": True, "records": 24_000, "names": b"", "filenames": (), "digest": "0"}
+    return SimpleNamespace(name=f"validation-{number:05d}-of-00002", counts={}, **values)
+
+
 def test_a_count_by_the_cut_of_2016_says_so() -> None:
     """Another tool may have cut the shards elsewhere: what a lost one held is not known."""
-    shards = [f"validation-{number:05d}-of-00002" for number in range(2)]
-    report = SimpleNamespace(name=shards[0], is_whole=True, records=24_000, filenames=())
-    inventory = SimpleNamespace(of=lambda split: shards)
-    split: Any = SimpleNamespace(name="validation", inventory=inventory)
-    split.shards, split.reports = shards, [report]
-    (problem,) = set_check._check_complete(split, set())
+    (problem,) = set_check._check_complete(_split([_report(0)]), set())
     assert problem.detail == (
-        "1,000 of 50,000 images are missing, if the missing and unreadable shards have as many "
+        "1,000 of 50,000 images are missing, if the shards with other problems have as many "
         "records as in 2016"
     )
+
+
+def test_the_records_of_identical_shards_are_not_counted_twice() -> None:
+    """Two shards of the same 24,000 images are no 48,000 images."""
+    problems = set_check._check_facts(_split([_report(0), _report(1)]), is_part=False)
+    assert [problem.kind for problem in problems] == [ProblemKind.DUPLICATE]
