@@ -119,10 +119,12 @@ def pytest_collection_finish() -> None:
     """Spare the collector of garbage what lives as long as the process: 9,000 tests and all modules.
 
     With TensorFlow and PyTorch a collection takes half a second, and a forked child would copy what
-    it looks at.
+    it looks at. After it, few objects die in cycles: looked for a hundred times less often, they
+    cost a tenth of a test's processor time less.
     """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(100_000)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport | pytest.CollectReport) -> None:
