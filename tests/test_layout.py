@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
 import shlex
 from pathlib import Path
 
 import pytest
 
+import imagenet_prep
+from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012.box_search import find_boxes_csv
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
@@ -132,3 +137,17 @@ def test_a_command_can_be_copied(folder: str) -> None:
         "--depth",
         "quick",
     ]
+
+
+def test_a_folder_that_may_not_be_searched_is_named(tmp_path: Path) -> None:
+    """Where the sets are looked for, as well as where the shards are."""
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0)
+    user = os.geteuid()
+    with contextlib.suppress(PermissionError):
+        os.seteuid(65534)
+    try:
+        with pytest.raises(InputError, match=f"^{re.escape(str(closed))}.* can't be read"):
+            imagenet_prep.open(closed, "train")
+    finally:
+        os.seteuid(user)

@@ -18,7 +18,7 @@ from tiny_sets import made_plan, make_set, make_shard, record, save_manifest, sa
 from imagenet_prep.checks.checked_shards import failed_check, group
 from imagenet_prep.checks.departure import departure
 from imagenet_prep.checks.raw_check import _unreadable
-from imagenet_prep.checks.shard_check import _fault_in_words
+from imagenet_prep.checks.shard_check import ShardCheck, _fault_in_words
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.engines.worker_faults import died
@@ -27,7 +27,8 @@ from imagenet_prep.escaping import CommandLine
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import set_check
 from imagenet_prep.ilsvrc2012.class_parts import WHOLE
-from imagenet_prep.model import Problem, ProblemKind
+from imagenet_prep.model import Problem, ProblemKind, ShardInfo
+from imagenet_prep.reading.shard import Shard
 from imagenet_prep.stages.status import unknown
 from imagenet_prep.stages.verify import look, verify
 from imagenet_prep.state.manifest import SplitTotals
@@ -178,6 +179,31 @@ def test_an_index_that_cant_be_read_is_named(tmp_path: Path) -> None:
     assert _fault_in_words(path, unreadable(path, denied)) == "it can't be read: Permission denied"
     words = _fault_in_words(path, unreadable(index, denied))
     assert words == f"{index} can't be read: Permission denied"
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (errno.EACCES, "check its permissions"),
+        (errno.EIO, "its disk, or the network to it, fails"),
+        (errno.EMFILE, "raise the limit of open files"),
+        (errno.EISDIR, "make it again"),
+    ],
+)
+def test_a_shard_that_the_system_refuses_to_read_is_not_to_be_made_again(
+    number: int, remedy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be sound: what refuses is mended."""
+    name = "train-00000-of-00001"
+
+    def refuse(path: Path, *given: Any, **options: Any) -> None:
+        raise OSError(number, os.strerror(number), str(path))
+
+    monkeypatch.setattr(Shard, "open", refuse)
+    infos = {name: ShardInfo(name, "", 1, 1, "")}
+    examiner: Any = SimpleNamespace(examine=None)
+    (problem,) = ShardCheck(Layout(tmp_path), examiner, infos, "make it again")(name).problems
+    assert problem.remedy.startswith(remedy)
 
 
 SHARD = "train-00004-of-00008"

@@ -22,7 +22,7 @@ from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.files import kind_in_words, kind_of
 from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.storage.refusals import unreadable
+from imagenet_prep.storage.refusals import is_of_system, unreadable
 from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.compression import Compression, CompressionError
 from imagenet_prep.tfrecord.framing import OVERHEAD, Framed, FramingError, Index, LengthError, View
@@ -62,6 +62,16 @@ def remedy_at(path: AnyPath, remedy: str) -> str:
     if not path.is_dir():
         return remedy
     return Hint("move the folder away, then ", remedy)
+
+
+def _remedy_of(path: AnyPath, fault: InputError, remedy: str) -> str:
+    """The remedy for a shard that can't be read: it may be sound if the system refuses to read
+    it.
+    """
+    cause = fault.__cause__
+    if isinstance(cause, OSError) and is_of_system(cause):
+        return fault.hint
+    return remedy_at(path, remedy)
 
 
 def index_fault(path: AnyPath) -> str:
@@ -170,12 +180,13 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
             shard = Shard.open(path, self.compression, in_order=True)
             return self.check(shard)
         except InputError as error:
-            fault = _fault_in_words(path, error)
+            fault = error
         except OSError as error:
-            fault = _fault_in_words(path, unreadable(error.filename or path, error))
+            fault = unreadable(error.filename or path, error)
+            fault.__cause__ = error
         reading = _ShardReading(name, self._findings(name), self)
-        reading.findings.remedy = remedy_at(path, reading.findings.remedy)
-        reading.findings.add(Finding(ProblemKind.UNREADABLE, fault))
+        reading.findings.remedy = _remedy_of(path, fault, reading.findings.remedy)
+        reading.findings.add(Finding(ProblemKind.UNREADABLE, _fault_in_words(path, fault)))
         return reading.report()
 
     def check(self, shard: Shard) -> ShardReport:

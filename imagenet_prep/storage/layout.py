@@ -23,7 +23,7 @@ from imagenet_prep.storage.location import (
     open_store,
     refuse_url,
 )
-from imagenet_prep.storage.refusals import unreadable
+from imagenet_prep.storage.refusals import closed_folder, unreadable
 
 MAX_SHARDS = 9_999_999
 """The most shards of a split: a million shards of 100 MB are 100 TB."""
@@ -167,8 +167,18 @@ class Layout(Struct, frozen=True):
     def sets(self) -> list[Layout]:
         """Each set of the folder. The one without a prefix comes first,
         if it was started or there is no other.
+
+        Raises:
+            InputError: the folder may not be searched.
         """
         folder = self.output_dir / STATE_NAME / SETS_NAME
+        try:
+            return self._sets_in(folder)
+        except PermissionError as error:
+            closed = closed_folder(Path(str(error.filename or folder)))
+            raise unreadable(closed or self.output_dir, error) from error
+
+    def _sets_in(self, folder: AnyPath) -> list[Layout]:
         names = [] if self.set_name else sorted({path.parent.name for path in folder.glob("*/*")})
         state_files = (self.plan_path, self.journal_path, self.manifest_path)
         named_sets = [replace(self, set_name=name) for name in names]

@@ -191,8 +191,7 @@ def as_error(error: OSError) -> PrepError | None:
         return _used_up("a file", error)
     if error.errno in USED_UP:
         return SpaceError("no space left while writing a file", _reason(error), free_space())
-    is_certain = error.errno in STORAGE_FAULTS or error.errno in LIMITS
-    if isinstance(error, PermissionError) or is_certain:
+    if is_of_system(error):
         fault = "a file can't be read or written"
         return _type_of(error)(fault, _reason(error), _mend(error))
     return None
@@ -230,11 +229,27 @@ def _reason(error: OSError) -> str:
     return reason
 
 
-def _no_right(path: Path, error: PermissionError) -> PrepError:
-    """The error that names the outermost folder without search permission, otherwise the file."""
+def closed_folder(path: Path) -> Path | None:
+    """The outermost folder above a path that this user may not search."""
     for folder in reversed(path.parents):
         if not os.access(folder, os.X_OK):
-            return unreadable(folder, error)
+            return folder
+    return None
+
+
+def is_of_system(error: OSError) -> bool:
+    """Whether a file can't be read for a reason outside it: a missing right, a disk that fails, or
+    a limit of the system.
+    """
+    is_known = error.errno in STORAGE_FAULTS or error.errno in LIMITS
+    return is_known or isinstance(error, PermissionError)
+
+
+def _no_right(path: Path, error: PermissionError) -> PrepError:
+    """The error that names the outermost folder without search permission, otherwise the file."""
+    folder = closed_folder(path)
+    if folder is not None:
+        return unreadable(folder, error)
     if path.exists() and not os.access(path, os.R_OK):
         return unreadable(path, error)
     what = f"cannot write {path}"
