@@ -334,7 +334,7 @@ def test_a_limit_of_processes_is_an_error_in_three_lines() -> None:
         "the system says: Resource temporarily unavailable",
         (
             "raise the limit of processes (ulimit -u, or the container's), or try fewer --workers, "
-            "and run the same command again"
+            "and try again"
         ),
     ]
 

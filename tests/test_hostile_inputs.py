@@ -127,7 +127,7 @@ def test_a_link_to_itself_in_a_class_folder_is_one_error(folder: Path) -> None:
     what, _, remedy = ran.err.splitlines()[-3:]
     assert (ran.status, what) == (4, f"error: {folder}/flowers/rose/1.png can't be read")
     expected = "a link leads back to itself, or over too many others: remove it"
-    assert remedy == f"{expected} and run the same command again"
+    assert remedy == f"{expected} and try again"
     (folder / "flowers" / "rose" / "1.png").unlink()
     (folder / "flowers" / "tulip").symlink_to("lily")
     (folder / "flowers" / "lily").symlink_to("tulip")

@@ -30,7 +30,7 @@ from imagenet_prep.errors import (
     UsageError,
     WriteError,
 )
-from imagenet_prep.storage.asking import failure
+from imagenet_prep.storage.asking import ENDPOINTS, endpoint_variable, failure
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.location import Location, locate, open_store, remembering
 from imagenet_prep.storage.object_store import PART, ObjectStore, client
@@ -493,6 +493,26 @@ def test_a_server_without_tls_is_refused_first(
     with pytest.raises(AccessError, match=rf"without TLS: {name} "):
         place.store.find("a")
     assert proxy.seen == []
+
+
+@pytest.mark.parametrize(
+    ("names", "counts"),
+    [
+        ((), ""),
+        (("AWS_ENDPOINT", "AWS_ENDPOINT_URL"), "AWS_ENDPOINT_URL"),
+        (("AWS_ENDPOINT_URL", "AWS_ENDPOINT"), "AWS_ENDPOINT"),
+        (("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT"), "AWS_ENDPOINT_URL_S3"),
+    ],
+)
+def test_one_variable_names_the_server(
+    names: tuple[str, ...], counts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Obstore takes that of S3 alone, otherwise the last one in the environment."""
+    for name in ENDPOINTS["s3"]:
+        monkeypatch.delenv(name, raising=False)
+    for name in names:
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    assert endpoint_variable("s3") == counts
 
 
 PROFILES = """

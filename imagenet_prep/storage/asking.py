@@ -52,8 +52,10 @@ _KEYS = {
 }
 """The variables of which one shows that credentials were given; others may hold some too."""
 
+_ENDPOINT_OF_S3 = "AWS_ENDPOINT_URL_S3"
 ENDPOINTS = {
-    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+    "s3": (_ENDPOINT_OF_S3, "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+    "gs": (),
     "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
 }
 """The variables that name another server."""
@@ -227,9 +229,7 @@ def _failure_by_status(url: str, status: int, answer: str) -> PrepError:
         return InputError(
             f"the store refuses a request for {url}", answer, f"check the URL{server}"
         )
-    return NetworkError(
-        f"no usable answer for {url}", answer, f"run the same command again{server}"
-    )
+    return NetworkError(f"no usable answer for {url}", answer, f"try again{server}")
 
 
 def _failure_without_status(url: str, message: str, answer: str) -> PrepError:
@@ -240,7 +240,7 @@ def _failure_without_status(url: str, message: str, answer: str) -> PrepError:
             f"no credentials for {url}", "the environment has none that work", who(scheme)
         )
     error_type, reason = (NetworkError, answer) if answer else _network_fault(message)
-    hint = f"run the same command again{_which_server(scheme)}"
+    hint = f"try again{_which_server(scheme)}"
     return error_type(f"no usable answer for {url}", reason, hint)
 
 
@@ -263,10 +263,10 @@ def _no_access(
     if code in _EXPIRED:
         credentials = "your credentials" if are_unknown else _SIGN_UP[scheme]
         detail = f"the credentials have expired: {answer}"
-        hint = f"renew {credentials}, and run the same command again: what is finished stays"
+        hint = f"renew {credentials}, and try again: what is finished stays"
     elif code == _WRONG_CLOCK:
         detail = f"this machine's clock differs from that of the store: {answer}"
-        hint = "set the clock, and run the same command again"
+        hint = "set the clock, and try again"
     elif is_unknown_user:
         refused = "the store refuses these credentials"
         if are_unknown:
@@ -310,11 +310,22 @@ def who(scheme: str) -> str:
     return Hint(f"set {_SIGN_UP[scheme]}", profile, public)
 
 
+def endpoint_variable(scheme: str) -> str:
+    """The variable that names another server; "" if none does.
+
+    If several do, obstore takes that of S3 alone, otherwise the last one in the environment.
+    """
+    given = [name for name, value in os.environ.items() if value and name in ENDPOINTS[scheme]]
+    if _ENDPOINT_OF_S3 in given:
+        return _ENDPOINT_OF_S3
+    return given[-1] if given else ""
+
+
 def _which_server(scheme: str) -> str:
     """The end of a hint that says how to name another server."""
     if scheme != "s3":
         return ""
-    name = next(filter(os.environ.get, ENDPOINTS["s3"]), "")
+    name = endpoint_variable(scheme)
     return f"; check {name}" if name else "; AWS_ENDPOINT_URL names a server other than AWS"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from imagenet_prep.errors import AccessError
 from imagenet_prep.escaping import Shell, command_line
 from imagenet_prep.hints import Hint
+from imagenet_prep.storage.asking import endpoint_variable
 
 _OTHERS = (
     "AWS_ACCESS_KEY_ID",
@@ -67,7 +68,7 @@ def _client_arguments(settings: dict[str, Any], credentials: Any) -> dict[str, A
     arguments = {}
     if not os.environ.get("AWS_REGION"):
         arguments["region"] = settings.get("region")
-    if not os.environ.get("AWS_ENDPOINT_URL"):
+    if not endpoint_variable("s3"):
         arguments["endpoint"] = settings.get("endpoint_url")
     if credentials:
         arguments["credential_provider"] = _Provider(credentials)

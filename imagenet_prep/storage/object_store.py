@@ -26,10 +26,10 @@ from imagenet_prep.errors import AccessError, UsageError, WriteError
 from imagenet_prep.hints import Hint
 from imagenet_prep.storage import first_request
 from imagenet_prep.storage.asking import (
-    ENDPOINTS,
     IncompleteAnswerError,
     Right,
     asking,
+    endpoint_variable,
     load_library,
     persist,
     retry_seconds,
@@ -316,7 +316,7 @@ class ObjectSink(RemoteSink):
                 raise WriteError(
                     f"the store did not assemble {self._objects.url(self._name)} from its parts",
                     "its answer was cut short or is an error, or it no longer knows the upload",
-                    "run the same command again",
+                    "try again",
                 ) from error
 
     def _is_there(self) -> bool:
@@ -420,10 +420,10 @@ def _refuse_http(scheme: str, bucket: str) -> None:
     """Raise AccessError for a server without TLS that the environment does not allow:
     obstore would only fail.
     """
-    for name in ENDPOINTS.get(scheme, ()):
-        if os.environ.get(name, "").lower().startswith("http:"):
-            raise AccessError(
-                f"{scheme}://{bucket} is on a server without TLS: {name} starts with http:",
-                f"expected {_PREFIX[scheme]}_ALLOW_HTTP=true with it, or an https: address",
-                f"set {_PREFIX[scheme]}_ALLOW_HTTP=true if you trust the network to that server",
-            )
+    name = endpoint_variable(scheme)
+    if os.environ.get(name, "").lower().startswith("http:"):
+        raise AccessError(
+            f"{scheme}://{bucket} is on a server without TLS: {name} starts with http:",
+            f"expected {_PREFIX[scheme]}_ALLOW_HTTP=true with it, or an https: address",
+            f"set {_PREFIX[scheme]}_ALLOW_HTTP=true if you trust the network to that server",
+        )

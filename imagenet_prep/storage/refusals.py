@@ -14,7 +14,7 @@ from imagenet_prep.errors import BusyError, InputError, PrepError, SpaceError, W
 from imagenet_prep.escaping import rerun
 from imagenet_prep.hints import Hint
 
-AGAIN = "and run the same command again"
+AGAIN = "and try again"
 
 
 def free_space() -> str:
@@ -137,7 +137,7 @@ def replaced_by_run(file: object, place: str) -> BusyError:
     return BusyError(
         f"{file} was not finished: its partial file is gone",
         f"another run has started {place} since or has finished the set, or the file was removed",
-        "let that run finish; if there is none, run the same command again",
+        "let that run finish; if there is none, try again",
     )
 
 

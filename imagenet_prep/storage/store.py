@@ -295,7 +295,7 @@ def changed_since(path: object, expected: str) -> InputError:
     return InputError(
         f"{path} has changed since it was first looked at",
         expected,
-        "run the same command again once nothing writes to it",
+        "try again once nothing writes to it",
     )
 
 
