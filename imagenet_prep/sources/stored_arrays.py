@@ -18,8 +18,7 @@ from typing import IO, Any, Protocol
 import numpy as np
 from msgspec import Struct
 
-from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.hints import install_extra
+from imagenet_prep.errors import InputError, UsageError, missing_library
 from imagenet_prep.images.arrays import DEFLATES_TO, MAX_BYTES, ArrayError
 from imagenet_prep.storage.refusals import unreadable
 
@@ -221,19 +220,17 @@ def need_library(name: str, extra: str, files: str) -> Any:
     import importlib
 
     top = name.partition(".")[0]
-    reader = f"{top}, which reads {files},"
+    purpose = f"reads {files}"
     try:
         return importlib.import_module(name)
     except ImportError as error:
         if not isinstance(error, ModuleNotFoundError) or error.name != top:
             raise UsageError(
-                f"{reader} can't be imported", str(error), f"install {top} again"
+                f"{top}, which {purpose}, can't be imported",
+                str(error),
+                f"install {top} again",
             ) from error
-        raise UsageError(
-            f"{reader} is not installed",
-            f'expected the packages of the extra "{extra}"',
-            install_extra(extra),
-        ) from error
+        raise missing_library(top, purpose, extra) from error
 
 
 @contextlib.contextmanager
