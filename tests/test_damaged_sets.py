@@ -265,11 +265,16 @@ def test_the_names_come_before_the_manifest(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "words"), [(1, "a sound copy of it"), (2, "sound copies of them")]
+    ("count", "other_way", "words"),
+    [
+        (1, "", "a sound copy of it"),
+        (2, "", "sound copies of them"),
+        (2, ", or convert it to PNG", "a sound copy of it, or convert it to PNG"),
+    ],
 )
-def test_the_remedy_counts_bad_images(count: int, words: str) -> None:
-    """One image is no "them"."""
-    remedy = "get a sound copy of it, or leave it out: on_damaged: skip"
+def test_the_remedy_counts_bad_images(count: int, other_way: str, words: str) -> None:
+    """One image is no "them", and none of its ways is lost."""
+    remedy = f"get a sound copy of it{other_way}, or leave it out: on_damaged: skip"
     problems = [
         Problem(ProblemKind.BAD_IMAGE, f"{number}.jpg", "cut", remedy) for number in range(count)
     ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import random
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +16,10 @@ from made_masks import pixels_of, png
 from made_tars import in_memory
 from PIL import Image
 
+from imagenet_prep.errors import InputError
 from imagenet_prep.images import mask_pixels
 from imagenet_prep.images.jpeg import ImageError
+from imagenet_prep.recipes.formats import mask_files
 
 coco_masks = pytest.importorskip("pycocotools.mask")
 
@@ -225,3 +229,19 @@ def test_a_mask_of_several_frames_is_refused(read: Callable[[bytes], object], fo
     first.save(buffer, form, save_all=True, append_images=[second])
     with pytest.raises(ImageError, match=r"several frames"):
         read(buffer.getvalue())
+
+
+@pytest.mark.parametrize(
+    ("content", "hint"),
+    [(jpeg_file(), "make the mask again as PNG"), (b"text", "replace the mask")],
+    ids=["JPEG", "text"],
+)
+def test_the_file_of_an_object_has_the_advice_of_its_fault(
+    content: bytes, hint: str, tmp_path: Path
+) -> None:
+    """Nothing in a JPEG can be corrected to make it a mask."""
+    (tmp_path / "mask").write_bytes(content)
+    unused: Any = None
+    with pytest.raises(InputError) as caught:
+        mask_files._read(tmp_path, "image", ["mask"], unused, "object")
+    assert caught.value.hint == hint

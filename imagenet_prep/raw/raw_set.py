@@ -168,7 +168,7 @@ class RawRecord(Record):
 
     def _damaged(self, what: str, error: ImageError) -> DamagedRecordError:
         container = self._catalog.container(self._row)
-        file = "this file" if container.read_order == "alone" else self.shard
+        file = "the image's file" if container.read_order == "alone" else self.shard
         name = self._item.filename
         hint = error.remedy or f"get a sound copy of {file}"
         return DamagedRecordError.of("image", self.number, name, what, str(error), hint)

@@ -21,6 +21,8 @@ SOUND_COPY = "get a sound copy of it"
 HOW_TO_LEAVE_OUT = "--on-damaged skip, in a recipe on_damaged: skip"
 """The option of a command, and the key of a recipe, that leave out bad images."""
 
+_COPY_OR_LEAVE = f"{SOUND_COPY}, or leave it out: "
+
 
 class SplitSummary(Struct, frozen=True):
     """One split's part of a ConvertSummary: this run ``made`` some of its ``shards``, the others
@@ -96,8 +98,8 @@ def refusal_of(problems: list[Problem], refused: int, progress: Progress) -> Dat
     for problem in problems:
         progress.note(f"bad image: {problem}")
     remedy = problems[0].remedy
-    are_damaged = all(problem.remedy.startswith(SOUND_COPY) for problem in problems)
-    if len(problems) > 1 and are_damaged:
+    have_no_other_way = all(problem.remedy.startswith(_COPY_OR_LEAVE) for problem in problems)
+    if len(problems) > 1 and have_no_other_way:
         remedy = f"get sound copies of them, or leave them out: {HOW_TO_LEAVE_OUT}"
     return DataProblemsError(
         f"{number_of(len(problems), 'image')} can't be converted, {problems[0].subject} first; "

@@ -74,7 +74,7 @@ def _read(
         try:
             pixels = mask_pixels.decode_mask(data)
         except ImageError as error:
-            raise fault(str(file), str(error)) from error
+            raise fault(str(file), str(error), hint=error.remedy or "replace the mask") from error
         height, width = pixels.shape
         image.size = image.size or (width, height)
         if image.size != (width, height):
