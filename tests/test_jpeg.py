@@ -19,7 +19,7 @@ from test_hostile_inputs import png
 
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.photographs import Kind
-from imagenet_prep.images import jpeg
+from imagenet_prep.images import first_bytes, jpeg
 from imagenet_prep.images.grades import Check
 from imagenet_prep.images.jpeg import ImageError, JpegHeader
 from imagenet_prep.images.prepare import Prepared, prepare
@@ -215,6 +215,16 @@ def test_bytes_after_the_end_are_no_cut() -> None:
     with pytest.raises(ImageError) as caught:
         prepare(PLAIN + b"x", "strict")
     assert str(caught.value) == "the JPEG has 1 byte after its end-of-image marker"
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [(b"", "none"), (b"PAR1x", "50 41 52 31 (PAR1)"), (b"\x89PNG", "89 50 4e 47")],
+    ids=["empty", "text", "bytes"],
+)
+def test_the_first_bytes_of_a_file_in_words(data: bytes, words: str) -> None:
+    """As numbers, and as text if they are one."""
+    assert first_bytes(data) == words
 
 
 def _with_frame(form: str, *values: int) -> bytes:

@@ -671,7 +671,7 @@ def test_records_that_are_no_images(tmp_path: Path) -> None:
         _ = clip.label
     assert "records.read_sequences" in caught.value.hint
     write(tmp_path / "movies-00000-of-00002", [b"\xff\xff"])
-    with pytest.raises(InputError, match="record 0 at byte 0 is damaged") as caught:
+    with pytest.raises(InputError, match="record 0 at byte 0 can't be read") as caught:
         _ = imagenet_prep.open(tmp_path, "movies")[0].features
     assert "it is not a tf.train.Example" in caught.value.detail
 

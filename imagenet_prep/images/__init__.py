@@ -51,6 +51,8 @@ def ending_of(head: bytes | memoryview) -> str:
 def first_bytes(data: bytes | memoryview) -> str:
     """The first bytes of a file for messages: as numbers, and as text if they are one."""
     head = bytes(data[:4])
+    if not head:
+        return "none"
     text = head.decode("ascii", "replace")
     numbers = head.hex(" ")
     return f"{numbers} ({text})" if text.isprintable() and text.isascii() else numbers

@@ -195,7 +195,7 @@ def _parse_npy(data: Buffer) -> Array:
         )
     if size != expected or min(shape, default=0) < 0:
         raise ArrayError(
-            f"the .npy is cut or damaged: its header claims {dtype} of shape {shape}, "
+            f"the .npy does not fit its header, which claims {dtype} of shape {shape}, "
             f"{expected:,} bytes, and {number_of(size, 'byte')} follow"
         )
     flat = np.frombuffer(data, dtype, count=prod(shape), offset=head.tell())

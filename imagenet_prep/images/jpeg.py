@@ -146,7 +146,7 @@ def read_plain_header(data: Buffer) -> JpegHeader:
         raise ImageError(f"not a JPEG: it starts with {first_bytes(data)}", _SAVE_AS_KNOWN)
     position = _find(data, _SOF)
     if position < 0:
-        raise ImageError("the JPEG has no frame header that can be found: it is cut or damaged")
+        raise ImageError("the JPEG has no frame header that can be found")
     return _frame_header(data, position)
 
 
@@ -251,7 +251,7 @@ def check_ends(data: Buffer) -> None:
     if count:
         raise ImageError(f"the JPEG has {number_of(count, 'byte')} after its end-of-image marker")
     raise ImageError(
-        "the JPEG does not end with an end-of-image marker: it is cut short or damaged"
+        "the JPEG does not end with an end-of-image marker: it may be cut short or damaged"
     )
 
 

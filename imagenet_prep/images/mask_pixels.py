@@ -125,7 +125,7 @@ def read_runs(text: str) -> list[int]:
         runs.append(number + runs[-2] if len(runs) > 2 else number)
         number, shift = 0, 0
     if shift:
-        raise ImageError("its runs end within a number: they are cut short or damaged")
+        raise ImageError("its runs end within a number: they may be cut short or damaged")
     return runs
 
 

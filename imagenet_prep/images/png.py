@@ -80,4 +80,4 @@ def lost_in_jpeg(data: Buffer) -> tuple[str, ...]:
 def check_ends(data: Buffer) -> None:
     """Raise ImageError if the PNG holds no end chunk."""
     if bytes(data[-12:]) != _END and bytes(data).rfind(_END) < 0:
-        raise ImageError("the PNG has no whole end chunk: it is cut short or damaged")
+        raise ImageError("the PNG has no whole end chunk: it may be cut short or damaged")

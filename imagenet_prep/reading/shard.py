@@ -134,7 +134,7 @@ class Record:
             return parse(self.data)
         except ExampleError as error:
             reason = f"it is not a tf.train.Example: {error}"
-            what = f"{self.place} is damaged"
+            what = f"{self.place} can't be read"
             raise DamagedRecordError.of(
                 "record", self.number, "", what, reason, remedy(self.shard)
             ) from error

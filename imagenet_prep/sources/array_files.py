@@ -252,7 +252,7 @@ def _of_idx(path: Path, opener: Callable[..., Any]) -> StoredArray:
         head = file.read(4)
         if not _IDX.match(head):
             content = "its compressed content" if opener is gzip.open else "it"
-            got = first_bytes(head) if head else "none"
+            got = first_bytes(head)
             raise OtherFormError(
                 f"{content} is not IDX of unsigned bytes: expected 00 00 08 and 01 to 04 as the "
                 f"first bytes, got {got}",

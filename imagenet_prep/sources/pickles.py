@@ -195,7 +195,7 @@ def _long_value(content: mmap.mmap, opcode: str) -> LongValue | None:
     length = int.from_bytes(content[start - width : start], "little")
     if start + length > len(content):
         raise ArrayError(
-            f"its pickle is cut or damaged: a value of {length:,} bytes starts at byte {start:,} "
+            f"its pickle may be cut or damaged: a value of {length:,} bytes starts at byte {start:,} "
             f"of {len(content):,}"
         )
     if length <= _LONG:
