@@ -202,8 +202,9 @@ def _from_json(text: str) -> NamesOfClasses | None:
     try:
         value = json.loads(text)
     except (RecursionError, ValueError) as error:
-        place = f"line {json_line(error, text)}"
-        raise _NamesFault(f"can't be read, {place}: {json_reason(error)}", FORMS) from error
+        line = json_line(error, text)
+        place = f", line {line}" if line else ""
+        raise _NamesFault(f"can't be read{place}: {json_reason(error)}", FORMS) from error
     return _from_value(value)
 
 
