@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
-from imagenet_prep.escaping import CommandLine, Shell, command_line
+from imagenet_prep.escaping import CommandLine, Shell, command_line, mention
 from imagenet_prep.text import INSTALL
 
 
@@ -141,3 +141,7 @@ def load_parts(saved: SavedParts) -> Hint:
 
 def _load_word(word: _Word) -> str:
     return word if isinstance(word, str) else Shell(word["shell"])
+
+
+CONVERT_AGAIN = Hint("run the same ", mention("convert"), " with --overwrite")
+"""How to make a set again: its folder and its recipe are in the command of the first time."""

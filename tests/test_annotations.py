@@ -204,7 +204,15 @@ def test_yolo_is_as_its_formula(tmp_path: Path, first: int | None) -> None:
 CSVS = {
     "pixels with sizes": "filename,width,height,class,xmin,ymin,xmax,ymax\n{n},80,40,dog,8,4,40,20\n",
     "pixels alone": "image;x1;y1;x2;y2;label\n{n};8;4;40;20;dog\n",
+    "sizes under other names": "file,class,left,top,wide,high\n{n},dog,8,4,32,16\n",
     "relative": "ImageID,LabelName,XMin,XMax,YMin,YMax\n{s},dog,0.1,0.5,0.1,0.5\n",
+}
+
+
+NAMED = {
+    "sizes under other names": (
+        ", columns: {xmin: left, ymin: top, box_width: wide, box_height: high}"
+    )
 }
 
 
@@ -216,7 +224,8 @@ def test_boxes_of_a_csv(tmp_path: Path, name: str) -> None:
     save(tmp_path / "csv/a.jpg", photograph(80, 40))
     save(tmp_path / "csv/b.jpg", photograph(80, 40))
     save(tmp_path / "csv/boxes.csv", CSVS[name].format(n="a.jpg", s="a"))
-    make(tmp_path, CSV.replace("boxes.csv", "boxes.csv, unannotated: empty"))
+    options = f", unannotated: empty{NAMED.get(name, '')}"
+    make(tmp_path, CSV.replace("boxes.csv", f"boxes.csv{options}"))
     found = by_name(tmp_path)
     assert [found["a.jpg"][edge] for edge in EDGES] == [
         pytest.approx([side]) for side in (0.1, 0.1, 0.5, 0.5)
@@ -801,6 +810,27 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         CSV.replace("boxes.csv}", "boxes.csv, columns: {left: xmin}}"),
         nothing,
         "`columns` in the recipe's `boxes` has no use for left; expected some of path, label, xmin",
+    ),
+    "VOC: annotations in folders of their own": (
+        XMLS,
+        saves("xml/x/1/a.xml", XML),
+        "xml: no annotation has the name of its image and the same folders; "
+        "expected the folders of the image in/a.jpg, got xml/x/1/a.xml",
+    ),
+    "VOC: a folder without annotations": (
+        XMLS,
+        lambda folder: (folder / "xml").mkdir(),
+        "xml: no file of annotations of this format; expected a file of annotations with the name",
+    ),
+    "CSV: sizes under other names": (
+        CSV,
+        saves("csv/boxes.csv", "file,class,xmin,ymin,wide,high\na.jpg,dog,1,2,3,4\n"),
+        "for boxes with a width and a height: {box_width: COLUMN, box_height: COLUMN}",
+    ),
+    "CSV: one size under another name": (
+        CSV.replace("boxes.csv}", "boxes.csv, columns: {box_width: wide}}"),
+        saves("csv/boxes.csv", "file,class,x,y,wide,high\na.jpg,dog,1,2,3,4\n"),
+        "no column for box_height; expected one of file, class, x, y, wide, high",
     ),
     "CSV: a column that is named, and not there": (
         CSV.replace("boxes.csv}", "boxes.csv, columns: {label: kind}}"),

@@ -592,6 +592,16 @@ INPUTS = {
         "empties.csv, line 2: the column a, b has no value for arrays/0.npy",
         '"my s": {from: "a, b", optional: true}',
     ),
+    "no value in a column of a type": (
+        FILES + "labels: some.csv\nrecord: {a: {from: size, type: float}}\n",
+        "some.csv, line 3: the column size has no value for arrays/1.npy",
+        ": a: {from: size, type: float, optional: true}",
+    ),
+    "names that are nested too deep": (
+        FOLDERS + "class_names: deep.json\n",
+        "deep.json can't be read: its JSON is nested too deep",
+        "",
+    ),
     "names that are no JSON": (
         FOLDERS + "class_names: broken.json\n",
         "broken.json can't be read, line 1: not JSON: ",
@@ -634,7 +644,7 @@ INPUTS = {
     ),
     "a document that is nested too deep": (
         FILES + "labels: deep.json\n",
-        "deep.json, line 1: its JSON is nested too deep",
+        "deep.json: its JSON is nested too deep",
         "",
     ),
     "labels with fractions": (

@@ -746,6 +746,14 @@ NAMES = {
         "item { id: 1 name: 'cat' }\nitem {\n  id: 2\n  name: \"dog\"\n}",
         ("1", "2"),
     ),
+    "words as ids in a CSV": ("n.csv", "c,cat\nd,dog\n", ("c", "d")),
+    "words as ids below a header": ("n.csv", "code,meaning\nc,cat\nd,dog\n", ("c", "d")),
+    "names before ids below a header": ("n.csv", "animal,no\ncat,0\ndog,1\n", ("0", "1")),
+    "WordNet's ids below a header": (
+        "n.txt",
+        "wnid\tanimal\nn02123045\tcat\nn02084071\tdog\n",
+        ("0", "1"),
+    ),
     "padded ids": ("n.json", '{"1": "cat", "2": "dog"}', ("001", "002")),
 }
 
@@ -756,6 +764,21 @@ def test_names_of_ids_are_read(name: str) -> None:
     where, content, ids = NAMES[name]
     names = read_names(Path(where), content.encode()).names_of(ids)
     assert [names[key].rpartition("/")[2] for key in ids] == ["cat", "dog"]
+
+
+@pytest.mark.parametrize(
+    ("where", "content"),
+    [
+        ("n.csv", "c,cat\nd,dog\ne,eel\n"),
+        ("n.txt", "code\tanimal\nc\tcat\nd\tdog\n"),
+        ("n.txt", "name\ncat\ndog\n"),
+        ("n.txt", "animal no\ncat 0\ndog 1\n"),
+    ],
+)
+def test_a_line_that_may_be_a_heading_is_no_name_of_class_0(where: str, content: str) -> None:
+    """Nor is it left out: where numbers follow from the order of lines, it would move them all."""
+    with pytest.raises(InputError, match=r"n\.(csv|txt)"):
+        read_names(Path(where), content.encode()).names_of_all(("0", "1"), None, where)
 
 
 def test_null_is_no_name_of_a_class() -> None:

@@ -387,7 +387,9 @@ def test_a_page_after_signing_in_does_not_blame_the_credentials(closed):
     closed.RequestHandlerClass = _ShowsTerms
     with pytest.raises(AccessError) as caught:
         enter(closed)
-    assert_told(caught.value, 6, "sent a web page in place of a.tar, after the account 'ada'")
+    assert_told(
+        caught.value, 6, "sent a web page or XML in place of a.tar, after the account 'ada'"
+    )
     assert_told(
         caught.value, 6, "the page may ask to accept terms, or refuse the password", "--cookies"
     )
@@ -404,6 +406,26 @@ def test_an_account_that_was_not_sent_is_not_refused(server, monkeypatch, status
     assert not any("Authorization" in seen.headers for seen in server.seen)
 
 
+class _SendsDataAsPage(FaultHandler):
+    """Sends data with the type of a page, once."""
+
+    def answer(self) -> None:
+        """Data first."""
+        if not self.server.seen:
+            self._remember(b"")
+            self._send_page("text/html", bytes(64))
+        else:
+            super().answer()
+
+
+def test_data_with_the_type_of_a_page_is_no_sign_in(server):
+    """The account was not sent for it: a refusal right after is no word about the account."""
+    server.RequestHandlerClass = _SendsDataAsPage
+    server.faults = Faults(statuses=[(401, {})] * 9)
+    with told(AccessError, 6, "HTTP status 401", "your account was not sent"):
+        enter(server)
+
+
 def test_without_credentials_of_the_call_the_environment_is_not_denied(closed, monkeypatch):
     """A call from Python gives none, though the variables are set: they are not called missing."""
     monkeypatch.setenv("IMAGENET_USERNAME", "ada")
@@ -415,7 +437,10 @@ def test_without_credentials_of_the_call_the_environment_is_not_denied(closed, m
 
 @pytest.mark.parametrize(
     ("page", "words"),
-    [(b"", "refused access to a.tar"), (b"<html>Busy</html>", "sent a web page in place of")],
+    [
+        (b"", "refused access to a.tar"),
+        (b"<html>Busy</html>", "sent a web page or XML in place of"),
+    ],
 )
 def test_a_refusal_is_not_always_about_signing_in(server, page, words):
     """A status 403 or a page without a form may have another cause: a login is one of several."""

@@ -168,10 +168,13 @@ def test_another_image_of_the_same_length_is_noticed(
 # which one is taken -------------------------------------------------------------------------------
 
 
-END = "cut, damaged at its end, or followed by other bytes"
+END = "is cut, damaged at its end, or followed by other bytes"
+LATER = "is damaged, or can't be read in place"
 
 
-@pytest.mark.parametrize(("change", "what"), [("cut", END), ("longer", END), ("other", "damaged")])
+@pytest.mark.parametrize(
+    ("change", "what"), [("cut", END), ("longer", END), ("later", LATER), ("other", "is damaged")]
+)
 def test_a_zip_that_is_not_whole_is_not_done(
     copies: dict[str, Path], tmp_path: Path, change: str, what: str
 ) -> None:
@@ -184,21 +187,23 @@ def test_a_zip_that_is_not_whole_is_not_done(
     changed = {
         "cut": data[: len(data) // 2],
         "longer": data + bytes(1 << 17),
+        "later": bytes(100) + data,
         "other": bytes(range(256)) * 100,
     }
     content = changed[change]
     layout.archive_path(kaggle.ZIP).write_bytes(content)
     found, size = status(layout), size_text(len(content))
-    detail = f"images in Kaggle's zip, which is {what} ({size})"
+    detail = f"images in Kaggle's zip, which {what} ({size})"
     assert found.stages[0] == StageStatus("download", "partly", detail)
     assert found.following == f"imagenet-prep download {tmp_path} --source kaggle"
     for stage in (annotate, convert):
         with pytest.raises(InputError) as caught:
             stage(layout, ENGINE)
-        if change != "other":
-            assert caught.value.what.endswith(f"challenge.zip is {END}: it has {size}")
+        if what == END:
+            assert caught.value.what.endswith(f"challenge.zip {END}: it has {size}")
             assert caught.value.detail == "expected a zip that ends with its central directory"
-        assert caught.value.hint.endswith("imagenet-prep download DATA_DIR --source kaggle")
+        if change != "later":
+            assert caught.value.hint.endswith("imagenet-prep download DATA_DIR --source kaggle")
 
 
 def test_what_changed_since_it_was_listed_is_listed_again(
@@ -228,7 +233,7 @@ def test_an_image_in_another_class_is_refused(
     FORMS[form](tmp_path / "raw", made, files | {wrong: b"x"})
     with pytest.raises(InputError, match="not in the folder of the class in its name") as caught:
         convert(Layout(tmp_path / "data", raw=tmp_path / "raw"), ENGINE, PART)
-    assert other in caught.value.what
+    assert wrong in caught.value.what
     assert ("get another copy" in caught.value.hint) is form.startswith("zip")
 
 

@@ -246,8 +246,8 @@ def test_other_images_than_those_of_the_shards_are_refused(tmp_path: Path) -> No
         "are not those that the shards were made from"
     )
     last = (
-        "restore the images and any files of labels, or make the set again: "
-        "imagenet-prep convert --overwrite"
+        "restore the images and any files of labels; or, to make the set again, "
+        "run the same imagenet-prep convert with --overwrite"
     )
     same = "their number is the same, 10, but their names, sizes, labels or order differ"
     assert refusal(split, source={"images": 9}) == [first, "expected 9 images, got 10", last]
@@ -259,8 +259,8 @@ def test_other_images_than_those_of_the_shards_are_refused(tmp_path: Path) -> No
     assert refusal(split, boxes=5) == [
         "the train boxes differ from those in the shards",
         "expected 5 boxes, got 4",
-        "restore the annotations as they were, or make the set again: "
-        "imagenet-prep convert --overwrite",
+        "restore the annotations as they were; or, to make the set again, "
+        "run the same imagenet-prep convert with --overwrite",
     ]
     assert refusal(split, boxes=5, kind="ILSVRC2012")[-1] == (
         "restore their file, or make it again with imagenet-prep annotate"

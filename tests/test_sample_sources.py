@@ -225,7 +225,9 @@ def test_damaged_arrays_are_named(tmp_path: Path, files: dict[str, bytes]) -> No
     """Whatever the library says: no traceback, and no label of a file that isn't whole."""
     save(tmp_path, f"source: {{arrays: [{', '.join(files)}]}}\n", **files)
     damaged = list(files)[-1]
-    with pytest.raises(InputError, match="can't be read as arrays") as caught:
+    with pytest.raises(
+        InputError, match=r"can't be read as (arrays|a file of class names)"
+    ) as caught:
         load(tmp_path / "r.yaml", None, ENGINE)
     assert damaged in str(caught.value)
 

@@ -111,7 +111,7 @@ def test_who_is_redirected_to_is_who_refuses(status: int) -> None:
 def test_a_page_is_of_the_server_that_sent_it() -> None:
     """The first server only led to it."""
     answer = _answer(200, PAGE, "http://storage.invalid/x", Content_Type="text/html")
-    words = r"^storage\.invalid sent a web page in place of a\.tar"
+    words = r"^storage\.invalid sent a web page or XML in place of a\.tar"
     with pytest.raises(RefusedError, match=words) as caught:
         check_is_no_page(answer, PAGE, URL)
     assert caught.value.detail.startswith("archives.invalid redirects there")

@@ -16,7 +16,7 @@ from PIL import Image
 
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError
-from imagenet_prep.recipes.changed_settings import first_difference
+from imagenet_prep.recipes.changed_settings import changed_settings
 from imagenet_prep.recipes.classes import numbered
 from imagenet_prep.recipes.labels_file import parse_labels
 from imagenet_prep.recipes.loading import load
@@ -238,12 +238,20 @@ def test_a_pipe_is_called_so(tmp_path: Path) -> None:
 
 
 def test_a_changed_setting_is_the_part_that_differs() -> None:
-    """Mappings are searched; a setting that is not there is nothing."""
+    """Mappings are searched; a setting that is not there is nothing.
+
+    The settings of encoding again are named as in a recipe.
+    """
     recorded = {"order": {"train": {"seed": 1}}}
     planned = {"order": {"train": {"seed": 2}}, "codec": "Pillow 99"}
-    assert first_difference("order", recorded, planned) == "expected order.train.seed: 1, got 2"
-    words = 'expected codec: nothing, got "Pillow 99"'
-    assert first_difference("codec", recorded, planned) == words
+    first = 'expected codec: nothing, got "Pillow 99"'
+    assert changed_settings(recorded, planned) == (["codec", "order"], first)
+    only_order = {**recorded, "codec": "Pillow 99"}
+    inner = "expected order.train.seed: 1, got 2"
+    assert changed_settings(only_order, planned) == (["order"], inner)
+    encoded, other = {"reencode": {"quality": 80}}, {"reencode": {"quality": 90}}
+    assert changed_settings(encoded, other) == (["quality"], "expected quality: 80, got 90")
+    assert changed_settings({}, encoded) == (["quality"], "expected quality: nothing, got 80")
 
 
 @pytest.mark.parametrize(

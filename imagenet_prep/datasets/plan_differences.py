@@ -51,7 +51,7 @@ def _changed_settings(recorded: Mapping[str, Any], planned: Mapping[str, Any]) -
 
     settings = settings_of(CommonSettings)
     options = {setting.name for setting in settings if "convert" in setting.options}
-    recorded_values, planned_values = _flatten(recorded), _flatten(planned)
+    recorded_values, planned_values = flattened(recorded), flattened(planned)
     if "codec" not in recorded_values or "codec" not in planned_values:  # kept images have none
         recorded_values["codec"] = planned_values["codec"] = None
     changes: list[str] = []
@@ -75,7 +75,7 @@ def _show(setting_value: object) -> str:
     return "none" if setting_value is None else json.dumps(setting_value).strip('"')
 
 
-def _flatten(settings: Mapping[str, Any]) -> dict[str, Any]:
+def flattened(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings, with those of encoding again among them."""
     reencode = settings.get("reencode")
     if isinstance(reencode, dict):

@@ -12,7 +12,7 @@ from msgspec import Struct
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import OptionValues, mention
-from imagenet_prep.hints import Hint
+from imagenet_prep.hints import CONVERT_AGAIN, Hint
 from imagenet_prep.model import ShardPlan
 from imagenet_prep.recorders.recorder import Recorder
 from imagenet_prep.state.manifest import ILSVRC2012, DatasetEntry, Manifest, not_understood
@@ -184,12 +184,12 @@ def refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:
             f"the {split} images in {source}, or their labels, "
             "are not those that the shards were made from",
             detail,
-            Hint(f"{restore}, or make the set again: ", mention("convert", "--overwrite")),
+            Hint(f"{restore}; or, to make the set again, ", CONVERT_AGAIN),
         )
     boxes, expected_boxes = planned.boxes, manifest.totals[split].boxes
     if boxes != expected_boxes:
-        make_again = mention("convert", "--overwrite")
-        remedy = Hint("restore the annotations as they were, or make the set again: ", make_again)
+        restore = "restore the annotations as they were; or, to make the set again, "
+        remedy = Hint(restore, CONVERT_AGAIN)
         if manifest.dataset.kind == ILSVRC2012 and boxes < expected_boxes:
             remedy = Hint("restore their file, or make it again with ", mention("annotate"))
         raise InputError(

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import UsageError
-from imagenet_prep.escaping import mention
 from imagenet_prep.exports.image_values import features_in, find_object_names, find_roles
 from imagenet_prep.exports.packing import Files, Packer
 from imagenet_prep.exports.source_set import SourceSet, SourceShard, are_lines, names_from_0
-from imagenet_prep.hints import Hint
+from imagenet_prep.hints import CONVERT_AGAIN, Hint
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.state.manifest import ILSVRC2012
 from imagenet_prep.state.numbering import Numbering
@@ -104,8 +103,7 @@ def _refuse_unreadable(shard: SourceShard) -> None:
             "and TensorFlow Datasets reads one"
         )
         expected = f"expected no shard such as {shard.name}"
-        convert = mention("convert", "--overwrite")
-        hint = Hint("make the set again with ", convert, ", or export to another format")
+        hint = Hint("export to another format; or, to make the set again, ", CONVERT_AGAIN)
         raise UsageError(problem, expected, hint)
     compression = Shard.open(shard.path).compression
     if compression != "none":

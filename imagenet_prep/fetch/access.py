@@ -143,8 +143,8 @@ def _denied_without_form(url: str, status: int, *, was_sent: bool) -> AccessErro
         what = f"{host} denied access to {name}"
         answer = f"HTTP status {status} without a known way to sign in"
     else:
-        what = f"{host} sent a web page in place of {name}"
-        answer = "a web page without a sign-in form that imagenet-prep can fill in"
+        what = f"{host} sent a web page or XML in place of {name}"
+        answer = "a page without a sign-in form that imagenet-prep can fill in"
     detail = f"got {answer}"
     if not was_sent:
         detail += "; your account was not sent"
@@ -154,7 +154,7 @@ def _denied_without_form(url: str, status: int, *, was_sent: bool) -> AccessErro
 def _page_after_sign_in(url: str, credentials: Credentials) -> AccessError:
     """The error for a page without a sign-in form, although credentials were sent."""
     return answer_checks.RefusedError(
-        f"{host_of(url)} sent a web page in place of {name_of(url)}, after the account "
+        f"{host_of(url)} sent a web page or XML in place of {name_of(url)}, after the account "
         f"{_name_of_user(credentials)} was sent",
         "the page may ask to accept terms, or refuse the password",
         answer_checks.with_browser(url),
@@ -264,7 +264,7 @@ def _missing(
         what = f"{host} refused access to {name}"
         detail = f"HTTP status 403: it may require you to sign in, and {found}"
     else:
-        what = f"{host} sent a web page in place of {name}"
+        what = f"{host} sent a web page or XML in place of {name}"
         detail = f"it may require you to sign in, and {found}"
     return answer_checks.RefusedError(what, detail, answer_checks.without_account(url), status)
 

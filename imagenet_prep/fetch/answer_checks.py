@@ -75,12 +75,14 @@ def check_is_no_page(
     """
     if is_page(response, head, is_start=is_start):
         error = page_error(response, url)
-        raise CutError("a web page in place of the file", lasting=error) if was_seen else error
+        if was_seen:
+            raise CutError("a web page or XML in place of the file", lasting=error)
+        raise error
 
 
 def page_error(response: requests.Response, url: str) -> RefusedError:
     """The error for a web page in place of a file, maybe from a server that ``url`` leads to."""
-    what = f"{host_of(response.url)} sent a web page in place of {name_of(url)}"
+    what = f"{host_of(response.url)} sent a web page or XML in place of {name_of(url)}"
     if origin(response.url) != origin(url):  # it gets no credentials
         detail = f"{host_of(url)} redirects there; nothing of the page was kept"
         return RefusedError(what, detail, with_browser(url))

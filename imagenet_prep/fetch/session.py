@@ -154,10 +154,13 @@ class Session:
             if self._enter is None or origin(response.url) != self.home:
                 return response
             with response, self._sign_in_lock:
-                if sign_in == self._sign_ins:  # no other thread signed in since
+                # no other thread signed in since, or found that pages are data
+                if sign_in == self._sign_ins and self._is_closed(response):
                     was_in_vain = self._last_useful_sign_in < sign_in
+                    knew_of_pages = self.sends_data_as_pages
                     self._sign_in(self._enter, response, url, was_in_vain)
-                    self._sign_ins += 1
+                    if self.sends_data_as_pages == knew_of_pages:  # otherwise it sent nothing
+                        self._sign_ins += 1
         return self._ask(url, headers)
 
     def _sign_in(self, enter: Enter, response: requests.Response, url: str, in_vain: bool) -> None:

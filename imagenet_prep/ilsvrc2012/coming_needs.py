@@ -18,6 +18,7 @@ from imagenet_prep.shards.consuming import consumed_needs
 from imagenet_prep.shards.room import PendingShards, is_pass_better, shard_needs
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.space import Need
+from imagenet_prep.text import number_of
 
 _BOXES = 50_000_000
 """Approximate bytes of the boxes of train images as a CSV;
@@ -98,9 +99,10 @@ def note_on_other_shards(layout: Layout, options: ConvertOptions) -> str:
         for filename in layout.find_shards((split,)):
             parsed_name = parse_shard_name(filename)
             if parsed_name is not None and parsed_name[2] != options.shards(split):
+                its_set = number_of(parsed_name[2], f"{split} shard")
                 return (
-                    f"{layout.shard_path(filename)} is one of another number of {split} shards: "
-                    "convert replaces them only with --overwrite"
+                    f"{layout.shard_path(filename)} is of a set of {its_set}, "
+                    f"not {options.shards(split):,}: convert replaces it only with --overwrite"
                 )
     return ""
 

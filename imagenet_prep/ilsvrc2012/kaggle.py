@@ -100,16 +100,15 @@ class KaggleZip(ImageSource, frozen=True):
 
     @property
     def damage(self) -> str:
-        """The fault that its end shows, if it is cut, too long or damaged."""
+        """The fault that its end shows, if it is not whole or can't be read in place."""
         with contextlib.suppress(InputError), FileSlices(local_path(self.path)) as view:
             try:
                 check_end(view)
             except ZipFault as fault:
-                is_cut = isinstance(fault, CutZip)
-                condition = (
-                    "cut, damaged at its end, or followed by other bytes" if is_cut else "damaged"
-                )
-                return f", which is {condition} ({size_text(len(view))})"
+                condition = fault.problem.rstrip(",")
+                if isinstance(fault, CutZip):
+                    condition = "is cut, damaged at its end, or followed by other bytes"
+                return f", which {condition} ({size_text(len(view))})"
         return ""
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
@@ -143,10 +142,11 @@ class _SplitBuilder:
         self.skipped = Skipped()
         self.misplaced: list[tuple[str, str]] = []
 
-    def skip(self, folder: str, name: str, *, is_system: bool) -> None:
-        """Count a file that is no image of its folder."""
+    def skip(self, folder: str, path: str, *, is_system: bool) -> None:
+        """Count a file that is no image of its folder; ``path`` is its whole path in the zip."""
+        outer_folder, _, name = path.rpartition("/")
         if is_misplaced(folder, name, self.split):
-            self.misplaced.append((folder, name))
+            self.misplaced.append((outer_folder, name))
         else:
             self.skipped.add(SYSTEM_FILES if is_system else OTHER_NAMES, f"{folder}/{name}")
 
@@ -172,8 +172,8 @@ def _list_zip(path: Path, stamp: tuple[int, int, int]) -> dict[str, _SplitListin
             if label is not None:
                 builder.rows.append(name.decode(), address, length, modified, label)
             else:
-                shown = name.decode("utf-8", "backslashreplace")
-                builder.skip(place.folder, shown, is_system=is_system_file(member))
+                shown_path = with_slashes(member).decode("utf-8", "backslashreplace")
+                builder.skip(place.folder, shown_path, is_system=is_system_file(member))
     return {split: builder.listed() for split, builder in builders.items()}
 
 

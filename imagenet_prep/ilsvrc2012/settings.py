@@ -11,8 +11,8 @@ import msgspec
 
 from imagenet_prep.datasets.declarations import MakingOptions, Shards, about
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.escaping import OptionValues, mention
-from imagenet_prep.hints import Hint
+from imagenet_prep.escaping import OptionValues
+from imagenet_prep.hints import CONVERT_AGAIN, Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.class_parts import LISTS, Part, find_part, recorded_part
 from imagenet_prep.images.pixels import Reencode
@@ -151,11 +151,10 @@ def options_from(manifest: Manifest) -> ConvertOptions:
 
 def _other_format(version: str, record_format: int) -> InputError:
     """The error that records have an older format."""
-    make_again = mention("convert", "--overwrite")
     return InputError(
         f"these shards were made by imagenet-prep {version}, whose record format differs",
         f"expected format {FORMAT_VERSION}, got {record_format}",
-        Hint("use that version, or make the set again with ", make_again),
+        Hint("use that version; or, to make the set again, ", CONVERT_AGAIN),
     )
 
 

@@ -17,8 +17,9 @@ from imagenet_prep.init.label_columns import LARGEST_NUMBER
 from imagenet_prep.init.name_files import find_name_files
 from imagenet_prep.init.proposal import Proposal
 from imagenet_prep.init.written_files import CLASSES, written_file, written_path
-from imagenet_prep.recipes.class_names import NamesOfClasses, read_names
+from imagenet_prep.recipes.class_names import read_names
 from imagenet_prep.recipes.classes import Classes
+from imagenet_prep.recipes.names_of_classes import NamesOfClasses
 from imagenet_prep.recipes.path_parts import base_name
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.recipe_lines import block, flow_list

@@ -17,8 +17,9 @@ from imagenet_prep.init.init_options import InitOptions
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.name_files import find_name_files
 from imagenet_prep.init.proposal import Proposal
-from imagenet_prep.recipes.class_names import NamesOfClasses, read_names, renamed
+from imagenet_prep.recipes.class_names import read_names, renamed
 from imagenet_prep.recipes.classes import Classes
+from imagenet_prep.recipes.names_of_classes import NamesOfClasses
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.recipe_lines import block, flow, path_below, place_in_recipe
 from imagenet_prep.storage.files import absence_of

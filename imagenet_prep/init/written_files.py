@@ -11,17 +11,14 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from imagenet_prep.errors import UsageError
 from imagenet_prep.storage.files import save_bytes
-from imagenet_prep.storage.refusals import writing
+from imagenet_prep.storage.refusals import refuse_existing, writing
 
 TABLE = "labels.csv"
 """The end of the name of a table of labels."""
 
 CLASSES = "classes.txt"
 """The end of the name of a list of classes."""
-
-ANOTHER_NAME = "choose another name with --output"
 
 
 def list_end(split: str) -> str:
@@ -61,12 +58,6 @@ def contents_of(
         table.writerows(labels.items())
         files[written_file(recipe, TABLE)] = stream.getvalue().encode()
     return files
-
-
-def refuse_existing(path: Path) -> None:
-    """Raise UsageError if init would replace a file."""
-    if path.exists():
-        raise UsageError(f"{path} already exists", "expected a new file", ANOTHER_NAME)
 
 
 @contextlib.contextmanager

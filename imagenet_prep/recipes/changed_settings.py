@@ -1,4 +1,4 @@
-"""first_difference: the settings of a manifest and of a plan -> the first part that differs."""
+"""changed_settings: the settings of a manifest and of a plan -> what differs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,27 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from imagenet_prep.datasets.plan_differences import flattened
 from imagenet_prep.recipes.recipe_file import shortened
 
 
-def first_difference(
+def changed_settings(
+    recorded: Mapping[str, Any], planned: Mapping[str, Any]
+) -> tuple[list[str], str]:
+    """The names of the settings that differ, none and "" if none does; and both values of the
+    first part that does.
+    """
+    recorded_values, new_values = flattened(recorded), flattened(planned)
+    changed: list[str] = []
+    for name in sorted({*recorded_values, *new_values}):
+        if recorded_values.get(name) != new_values.get(name):
+            changed.append(name)
+    if not changed:
+        return [], ""
+    return changed, _first_difference(changed[0], recorded_values, new_values)
+
+
+def _first_difference(
     name: str, recorded: Mapping[str, Any], planned: Mapping[str, Any], lead: str = ""
 ) -> str:
     """The recorded and the new value of a setting, or of the first part of it that differs."""
@@ -17,7 +34,7 @@ def first_difference(
     if isinstance(recorded_value, Mapping) and isinstance(new_value, Mapping):
         for part in sorted({*recorded_value, *new_value}):
             if recorded_value.get(part) != new_value.get(part):
-                return first_difference(part, recorded_value, new_value, f"{lead}{name}.")
+                return _first_difference(part, recorded_value, new_value, f"{lead}{name}.")
     return f"expected {lead}{name}: {_setting(recorded_value)}, got {_setting(new_value)}"
 
 

@@ -8,30 +8,28 @@ import csv
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.classes import Classes
 from imagenet_prep.recipes.json_faults import json_line, json_reason
 from imagenet_prep.recipes.label_cells import are_all
+from imagenet_prep.recipes.names_of_classes import CLASS_ID, NamesOfClasses
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.recipe_paths import need_path
 from imagenet_prep.sources.names import below
 from imagenet_prep.sources.utf8_text import decode_text
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.text import listed, number_of
 
 FORMS = (
     "expected JSON (a list of names, {id: name} or {name: id}), a .pbtxt label map, "
     "a CSV with the columns id and name, or lines: a name, or an id and a name"
 )
 
-_ID = re.compile(r"-?\d+|n\d{8}")
 _WORDS = re.compile(r"([^\s,;:=]+)(?:\t|\s*[,;:=]\s*|\s+)(\S.*)")
 _IDS = (
     "id",
@@ -59,78 +57,6 @@ _NAMES = (
     "words",
     "title",
 )
-
-
-class NamesOfClasses(Struct, frozen=True):
-    """Names by id; or, where a file has no ids, in order."""
-
-    by_id: Mapping[str, str] = {}
-    in_order: Sequence[str] = ()
-
-    def names_of(self, ids: Collection[str], first_label: int | None = None) -> dict[str, str]:
-        """The name of each id that has one.
-
-        Names without ids, or with those of WordNet for numbers, count from ``first_label``, if each
-        number then has a name. Otherwise they count from 0; or from 1, if an id is as large as
-        there are names.
-        """
-        plain_names = {_plain(key): name for key, name in self.by_id.items()}
-        names = {key: plain_names[_plain(key)] for key in ids if _plain(key) in plain_names}
-        if names:
-            return names
-        ordered = self.in_order
-        if not ordered and not any(key.isdigit() for key in plain_names):
-            ordered = list(plain_names.values())
-        if not ordered:
-            return {}
-        return _names_by_number(ids, ordered, first_label)
-
-    def names_of_all(
-        self, ids: Collection[str], first_label: int | None, place: str
-    ) -> dict[str, str]:
-        """The name of each id, as ``names_of``; raises InputError if one has none."""
-        names = self.names_of(ids, first_label)
-        unnamed = [class_id for class_id in ids if class_id not in names]
-        if unnamed:
-            count = f"{len(unnamed):,} of {number_of(len(ids), 'class', 'classes')}"
-            problem = f"no name found in {place} for {count}: {listed(unnamed)}"
-            are_unknown = bool(self.in_order) and not names
-            hint = "write a tab between each id and its name" if are_unknown else ""
-            raise InputError(problem, "expected a name for each class", hint)
-        return names
-
-    @property
-    def are_ids(self) -> bool:
-        """Whether its names are ids themselves, such as WordNet's."""
-        names = self.in_order or self.by_id.values()
-        return all(map(_ID.fullmatch, names))
-
-
-def _names_by_number(
-    ids: Collection[str], names: Sequence[str], first_label: int | None
-) -> dict[str, str]:
-    """The name of each id that is a number, where the names count from the first label, 0 or 1."""
-    numbers = {key: int(key) for key in ids if key.isascii() and key.isdigit()}
-    count = len(names)
-    first_number = int(count in numbers.values())
-    if first_label is not None:
-        places = [number - first_label for number in numbers.values()]
-        if all(0 <= place < count for place in places):
-            first_number = first_label
-    names_by_id: dict[str, str] = {}
-    for key, number in numbers.items():
-        place = number - first_number
-        if 0 <= place < count:
-            names_by_id[key] = names[place]
-    return names_by_id
-
-
-def _plain(key: str) -> str:
-    """An id without needless zeros: 007 and 7 are one."""
-    is_number = key.isascii() and key.isdigit()
-    if not is_number:
-        return key
-    return key.lstrip("0") or "0"
 
 
 def name_classes(file: RecipeFile, root: AnyPath, classes: Classes) -> Classes:
@@ -189,6 +115,10 @@ def read_names(path: AnyPath, content: bytes) -> NamesOfClasses:
     return names
 
 
+_HEADINGS = ("names", "name", "classes", "class", "class_name", "classname", "labels", "label")
+"""Usual headings of a column of names."""
+
+
 class _NamesFault(ValueError):  # noqa: N818 - the data is at fault, no error of the program
     """A file of names that is damaged, or that contradicts itself."""
 
@@ -202,8 +132,9 @@ def _from_json(text: str) -> NamesOfClasses | None:
     try:
         value = json.loads(text)
     except (RecursionError, ValueError) as error:
-        place = f"line {json_line(error, text)}"
-        raise _NamesFault(f"can't be read, {place}: {json_reason(error)}", FORMS) from error
+        line = json_line(error, text)
+        place = f", line {line}" if line else ""
+        raise _NamesFault(f"can't be read{place}: {json_reason(error)}", FORMS) from error
     return _from_value(value)
 
 
@@ -239,9 +170,9 @@ def _from_value(value: Any) -> NamesOfClasses | None:
 def _from_mapping(mapping: Mapping[str, Any]) -> NamesOfClasses | None:
     """{id: name}, {name: number}, or {number: [wnid, name]}."""
     values = mapping.values()
-    have_ids = all(map(_ID.fullmatch, mapping))
+    have_ids = all(map(CLASS_ID.fullmatch, mapping))
     if are_all(values, str):
-        values_are_ids = not have_ids and all(map(_ID.fullmatch, values))
+        values_are_ids = not have_ids and all(map(CLASS_ID.fullmatch, values))
         if values_are_ids:
             return _keyed((class_id, name) for name, class_id in mapping.items())
         return NamesOfClasses(dict(mapping))
@@ -316,8 +247,7 @@ def _from_csv(text: str) -> NamesOfClasses | None:
     names = _from_rows(cells_by_column)
     if names is not None or len(header) != 2:
         return names
-    has_header = not any(map(_ID.fullmatch, header))
-    return _from_two_columns(next_rows if has_header else rows)
+    return _from_two_columns(rows)
 
 
 def _csv_cells(text: str) -> list[list[str]]:
@@ -334,11 +264,19 @@ def _csv_cells(text: str) -> list[list[str]]:
 
 
 def _from_two_columns(rows: Sequence[Sequence[str]]) -> NamesOfClasses | None:
-    """Rows of an id and a name, or of a name and an id."""
+    """Rows of an id and a name, or of a name and an id, with or without a header."""
     pairs = [(first_cell.strip(), second_cell.strip()) for first_cell, second_cell in rows]
-    if pairs and all(_ID.fullmatch(second_cell) for _, second_cell in pairs):
-        pairs = [(key, name) for name, key in pairs]
-    return _keyed(pairs)
+    for column in (1, 0):
+        are_ids = [bool(CLASS_ID.fullmatch(pair[column])) for pair in pairs]
+        if all(are_ids[1:]) and any(are_ids):
+            rows_of_ids = pairs if are_ids[0] else pairs[1:]
+            return _keyed((pair[column], pair[1 - column]) for pair in rows_of_ids)
+    return _keyed_by_words(pairs)
+
+
+def _keyed_by_words(pairs: Sequence[tuple[str, str]]) -> NamesOfClasses:
+    """Names by ids that are words: the first pair may be a header, too, and is kept as a pair."""
+    return replace(_keyed(pairs), may_have_heading=True)
 
 
 def _delimiter_of(line: str) -> str:
@@ -374,22 +312,40 @@ def _from_lines(text: str) -> NamesOfClasses | None:
     first_cell, comma, _ = first_line.partition(",")
     if comma and first_cell.strip().lower() in _IDS:
         return _from_csv(text)
-    pairs = _ids_and_names(lines)
-    if pairs is None:
-        return NamesOfClasses(in_order=lines)
-    return _keyed(pairs)
-
-
-def _ids_and_names(lines: Sequence[str]) -> list[tuple[str, str]] | None:
-    """The id and the name in each line; None if lines are names alone."""
     matches = [match for match in map(_WORDS.fullmatch, lines) if match]
-    if len(matches) != len(lines):
+    if len(matches) == len(lines):
+        pairs = [(str(match[1]), str(match[2]).strip()) for match in matches]
+        names = _from_pairs(pairs)
+        if names is not None:
+            return names
+        if all("\t" in line for line in lines):
+            return _keyed_by_words(pairs)
+    may_have_heading = first_line.lower() in _HEADINGS
+    return NamesOfClasses(in_order=lines, may_have_heading=may_have_heading)
+
+
+def _from_pairs(pairs: Sequence[tuple[str, str]]) -> NamesOfClasses | None:
+    """The names of lines of an id and a name, or of a name and an id; None if they are neither.
+
+    Raises:
+        _NamesFault: all lines but the first have an id, and it is no heading.
+    """
+    if not pairs:
         return None
-    pairs = [(str(match[1]), str(match[2])) for match in matches]
-    if all(_ID.fullmatch(key) for key, _ in pairs):
-        return _without_numbers(pairs)
-    if all(_ID.fullmatch(text.strip()) for _, text in pairs):
-        return [(text.strip(), name) for name, text in pairs]
-    if all("\t" in line for line in lines):
-        return [(key, text.strip()) for key, text in pairs]
+    first_word = pairs[0][0].lower()
+    has_heading = first_word in (*_IDS, *_NAMES, *_HEADINGS)
+    for column in (0, 1):
+        are_ids = [bool(CLASS_ID.fullmatch(pair[column])) for pair in pairs]
+        if not all(are_ids[1:]) or not any(are_ids):
+            continue
+        lines_of_ids = pairs if are_ids[0] else pairs[1:]
+        names = [pair[1 - column] for pair in lines_of_ids]
+        if not are_ids[0] and len(set(names)) < len(names):
+            continue  # names that end with numbers: stage none, stage 1, stage 2
+        if not are_ids[0] and not has_heading:
+            reason = "has an id in each line but the first"
+            raise _NamesFault(reason, "expected an id and a name in each line")
+        if column == 0:
+            return _keyed(_without_numbers(lines_of_ids))
+        return _keyed((class_id, name) for name, class_id in lines_of_ids)
     return None

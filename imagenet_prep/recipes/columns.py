@@ -428,6 +428,10 @@ def _empty_cells(
     problem = f"{place}: the column {name} has no value for {listing.names[first_row]}"
     files_have = number_of(len(rows), "file has", "files have")
     expected = f"expected one for each file, and {files_have} none"
-    entry = f"{flow(wish.feature)}: {flow({'from': wish.column, 'optional': True})}"
+    wished: dict[str, Any] = {"from": wish.column}
+    if wish.kind is not None:
+        wished["type"] = wish.kind
+    wished["optional"] = True
+    entry = f"{flow(wish.feature)}: {flow(wished)}"
     hint = f"fill it in, or write in `record` of {file.path}: {entry}"
     return InputError(problem, expected, hint)

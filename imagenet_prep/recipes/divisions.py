@@ -192,7 +192,7 @@ def _rows_in_manifest(
             raise InputError(
                 f"{path}, line {line}: {name} leads to no file of `{base_key}`, or to several",
                 "expected the path of one file in each line",
-                f"remove the line, or check `{base_key}` in the recipe",
+                "correct the line, or remove it",
             )
     return rows
 
@@ -282,7 +282,7 @@ def _check_disjoint(listing: Catalog, divisions: Sequence[Division]) -> list[str
             raise InputError(
                 f"{listing.names[row]} is in the splits {other.name} and {division.name}",
                 "expected every file in one split",
-                "change `splits` in the recipe, or the manifests that it names",
+                "leave it out of one of them",
             )
         split_numbers[places] = number
     undivided = count - int(np.count_nonzero(split_numbers))

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import mention
-from imagenet_prep.hints import Hint
+from imagenet_prep.hints import CONVERT_AGAIN, Hint
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan
 from imagenet_prep.sources.catalog import Catalog
@@ -34,9 +33,9 @@ from imagenet_prep.storage.layout import (
 )
 from imagenet_prep.text import listed, number_of
 
-_OVERWRITE = mention("convert", "--overwrite")
 _HINT = Hint(
-    "restore the earlier files, labels and splits, or make the whole set again with ", _OVERWRITE
+    "restore the earlier files, labels and splits; or, to make the whole set again, ",
+    CONVERT_AGAIN,
 )
 
 
@@ -162,7 +161,7 @@ class _EarlierShards(Struct, frozen=True):
                 raise InputError(
                     f"the plan in {folder} and the index of {info.name} are damaged or gone",
                     "expected one of them: they tell which files the earlier shards hold",
-                    Hint("make the whole set again with ", _OVERWRITE),
+                    Hint("to make the whole set again, ", CONVERT_AGAIN),
                 )
             names += [*written.names, *info.set_aside]
         return names
@@ -255,7 +254,8 @@ def _other_label(
         change = f"the class {planned_class} was number {number} of the classes"
         hint: str = "write `classes` in the recipe with the new ones last"
         if planned_class.isdigit():
-            hint = Hint("restore the earlier classes, or make the set again with ", _OVERWRITE)
+            restore = "restore the earlier classes; or, to make the set again, "
+            hint = Hint(restore, CONVERT_AGAIN)
         return _changed(planned.split, f"{change}, and is number {current_number}", hint)
     files_have = number_of(len(relabelled), "file has", "files have")
     reason = f"{first_name} was of {planned_class}, and is of {current_class}"

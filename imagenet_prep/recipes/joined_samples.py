@@ -77,8 +77,8 @@ class Samples(Struct):
         if name is not None and name not in self.columns:
             expected = f"expected one of {listed(self.columns, 20)}"
             if not self.columns:
-                expected = "expected a column of labels, and there is none at all"
-            raise InputError(f"{path} has no column {name}", expected)
+                expected = "expected a column of texts or numbers, and it has none"
+            raise InputError(f"{path} has no column {name} that can be the labels", expected)
         columns = dict(self.columns)
         labels = columns.pop(str(name), None) if name else None
         lines = range(1, len(self.names) + 1)

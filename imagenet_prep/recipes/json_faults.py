@@ -31,16 +31,18 @@ def json_reason(error: Exception) -> str:
 
 
 def line_of_half_pair(text: str) -> int:
-    """The line of the first half of a surrogate pair in a JSON text, from 1."""
+    """The line of the first half of a surrogate pair in a JSON text, from 1; 0 if none is found."""
     match = _HALF_PAIR.search(text)
-    return text.count("\n", 0, match.start()) + 1 if match else 1
+    return text.count("\n", 0, match.start()) + 1 if match else 0
 
 
 def json_line(error: Exception, text: str) -> int:
-    """The line of a fault of a JSON text, from 1; 1 where it is not known."""
+    """The line of a fault of a JSON text, from 1; 0 where it is not known."""
     if isinstance(error, json.JSONDecodeError):
         return error.lineno
     if isinstance(error, UnicodeEncodeError):
         return line_of_half_pair(text)
+    if isinstance(error, RecursionError):
+        return 0
     match = _LONG_NUMBER.search(text)
-    return text.count("\n", 0, match.start()) + 1 if match else 1
+    return text.count("\n", 0, match.start()) + 1 if match else 0

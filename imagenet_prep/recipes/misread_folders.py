@@ -123,10 +123,14 @@ def _called_otherwise(names: Sequence[str]) -> str:
     """The fault of folders that are called as anything but classes."""
     splits = split_names(names)
     called_splits = [name for name in names if name in splits]
+    if len(called_splits) == 1:
+        return f"the folder {called_splits[0]} is called as a split is, not as a class"
     if called_splits:
         return f"the folders {listed(called_splits)} are called as splits are, not as classes"
+    if len(names) == 1:
+        return f"the folder {names[0]} is called as images, or what is made of them, not as a class"
     return (
-        f"the folders {listed(names)} are called as images and what is made of them, not as classes"
+        f"the folders {listed(names)} are called as images, or what is made of them, not as classes"
     )
 
 

@@ -21,11 +21,23 @@ def none_annotated(
     """
     place = listed(places)
     missing = list(dict.fromkeys(images.missing))
-    if not missing:
+    if not missing and is_by_name:
         expected = "expected annotations of at least one image"
         return InputError(f"{place}: no image is annotated", expected)
+    if not missing:
+        expected = "expected a file of annotations with the name of at least one image"
+        return InputError(f"{place}: no file of annotations of this format", expected)
     if is_by_name:
         return _other_names(place, missing, images)
+    stems = {PurePath(image).stem: image for image in images.names}
+    namesake = next((file for file in missing if PurePath(file).stem in stems), None)
+    if namesake is not None:
+        image = stems[PurePath(namesake).stem]
+        return InputError(
+            f"{place}: no annotation has the name of its image and the same folders",
+            f"expected the folders of the image {image}, got {namesake}",
+            "put the annotations into folders like those of the images",
+        )
     none_is_there = number_of(
         len(missing),
         "file has annotations, and not the name of an image",

@@ -18,7 +18,7 @@ from imagenet_prep.datasets.planned_set import PlannedSet
 from imagenet_prep.datasets.stored_plan import planned_manifest
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.escaping import OptionValues, command, mention
-from imagenet_prep.hints import Hint
+from imagenet_prep.hints import CONVERT_AGAIN, Hint
 from imagenet_prep.model import Engine, OnDamaged, Problem, Progress, State
 from imagenet_prep.recipes.set_totals import (
     base_split,
@@ -378,21 +378,20 @@ class RecipeSet(CheckedDataset):
     def _recorded(self, planned: PlannedSet, splits: Collection[str]) -> PlannedSet:
         """These splits; raises InputError if the settings are not those of the manifest."""
         assert self.manifest is not None
-        recorded = self.manifest.settings
-        names = sorted({*planned.settings, *recorded})
-        changed = [name for name in names if planned.settings.get(name) != recorded.get(name)]
-        if changed:
-            from imagenet_prep.recipes.changed_settings import first_difference
+        names: list[str] = []
+        if planned.settings != self.manifest.settings:
+            from imagenet_prep.recipes.changed_settings import changed_settings
 
+            names, difference = changed_settings(self.manifest.settings, planned.settings)
+        if names:
             problem = f"{self.path} gives other settings than the shards were made with"
             raise InputError(
-                f"{problem}: {', '.join(changed)}",
-                first_difference(changed[0], recorded, planned.settings),
+                f"{problem}: {', '.join(names)}",
+                difference,
                 Hint(
                     "bring back the recorded recipe, files and versions of libraries; or, to make "
-                    "the set again with these, run the same ",
-                    mention("convert"),
-                    " with --overwrite",
+                    "the set again with these, ",
+                    CONVERT_AGAIN,
                 ),
             )
         chosen_splits = [split for split in planned.splits if split.catalog.split in splits]

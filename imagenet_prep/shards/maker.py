@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.datasets.sampled_images import refuse_other_image
 from imagenet_prep.errors import InputError, WriteError
-from imagenet_prep.escaping import mention
-from imagenet_prep.hints import Hint
+from imagenet_prep.hints import CONVERT_AGAIN, Hint
 from imagenet_prep.images import jpeg
 from imagenet_prep.model import Item, OnDamaged, Portable, Problem, ProblemKind, ShardInfo
 from imagenet_prep.recorders.recorder import Recorded, Recorder, looser_check
@@ -256,8 +255,8 @@ class _Making:
             detail,
             Hint(
                 "restore the recorded images and boxes, or the versions of Pillow, the codec "
-                "(reencode in manifest.json) and zlib; or make the set again with ",
-                mention("convert", "--overwrite"),
+                "(reencode in manifest.json) and zlib; or, to make the set again, ",
+                CONVERT_AGAIN,
             ),
         )
 

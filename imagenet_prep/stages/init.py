@@ -35,7 +35,7 @@ from imagenet_prep.init.structure_choice import choose_structure
 from imagenet_prep.init.structures import known_structures
 from imagenet_prep.init.structures.universal_table import choose_table
 from imagenet_prep.init.unread_files import without_told
-from imagenet_prep.init.written_files import list_end, refuse_existing, saved, written_path
+from imagenet_prep.init.written_files import list_end, saved, written_path
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.classes import labels_in_words
 from imagenet_prep.recipes.loading import load, read
@@ -44,7 +44,7 @@ from imagenet_prep.recipes.row_tables import ENDINGS, is_table
 from imagenet_prep.storage.files import absence_of, save_bytes
 from imagenet_prep.storage.layout import RAW_NAME
 from imagenet_prep.storage.location import refuse_url
-from imagenet_prep.storage.refusals import writing
+from imagenet_prep.storage.refusals import refuse_existing, writing
 from imagenet_prep.text import nearest_words, number_of
 
 _ARCHIVES_OF_IMAGENET = ("ILSVRC2012_img_train.tar", "ILSVRC2012_img_val.tar")

@@ -10,7 +10,14 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from imagenet_prep.errors import BusyError, InputError, PrepError, SpaceError, WriteError
+from imagenet_prep.errors import (
+    BusyError,
+    InputError,
+    PrepError,
+    SpaceError,
+    UsageError,
+    WriteError,
+)
 from imagenet_prep.escaping import rerun
 from imagenet_prep.hints import Hint
 
@@ -20,6 +27,13 @@ AGAIN = "and try again"
 def free_space() -> str:
     """The hint for a full disk."""
     return Hint("free some space, then run: ", rerun())
+
+
+def refuse_existing(path: Path) -> None:
+    """Raise UsageError if a command would replace a file."""
+    if path.exists():
+        hint = "choose another name with --output"
+        raise UsageError(f"{path} already exists", "expected a new file", hint)
 
 
 USED_UP = (errno.ENOSPC, errno.EDQUOT)

@@ -10,7 +10,7 @@ from pathlib import Path
 from imagenet_prep.errors import UsageError
 from imagenet_prep.escaping import command_line, program
 from imagenet_prep.storage.files import save_bytes
-from imagenet_prep.storage.refusals import writing
+from imagenet_prep.storage.refusals import refuse_existing, writing
 
 _FOLDER = Path(__file__).parent
 
@@ -40,9 +40,7 @@ def copy_example(name: str, target: Path | None) -> tuple[Path, str]:
             f"no example {name!r}", expected, command_line([program(), "init", "--list"])
         )
     target = target or Path(f"{name}.yaml")
-    if target.exists():
-        hint = command_line([program(), "init", "--example", name, "--output", "FILE"])
-        raise UsageError(f"{target} already exists", "expected a new file", hint)
+    refuse_existing(target)
     text = (_FOLDER / f"{name}.yaml").read_text()
     with writing(target):
         save_bytes(target, text.encode())

@@ -52,8 +52,10 @@ _BY_SIZE: Mapping[str, tuple[str, ...]] = {
     "ymin": ("y", "bbox_y"),
     "box_width": ("w", "width", "bbox_width"),
     "box_height": ("h", "height", "bbox_height"),
+    "width": (),
+    "height": (),
 }
-"""The same for boxes by a corner and their size."""
+"""The same for boxes by a corner and their size; the image's own size only if it is named."""
 
 _IN_A_CELL: Mapping[str, tuple[str, ...]] = {
     "path": _ROLES["path"],
@@ -61,6 +63,13 @@ _IN_A_CELL: Mapping[str, tuple[str, ...]] = {
     "boxes": ("boxesstring", "bbox", "bboxes"),
 }
 """The same for boxes in one cell: "[x, y, width, height]", or "x1 y1 x2 y2;x1 y1 x2 y2"."""
+
+_OWN_ROLES: Sequence[tuple[Mapping[str, tuple[str, ...]], frozenset[str]]] = (
+    (_BY_SIZE, frozenset(("box_width", "box_height"))),
+    (_IN_A_CELL, frozenset(("boxes",))),
+    (_ROLES, frozenset(("xmax", "ymax"))),
+)
+"""The columns of each kind of table, with those that no other kind has."""
 
 _NO_HEADER = {"path": "1", "xmin": "2", "ymin": "3", "xmax": "4", "ymax": "5", "label": "6"}
 """The columns of a CSV without a header, as keras-retinanet has them."""
@@ -115,16 +124,17 @@ class _TableReader(Struct, frozen=True):
 
     def _find_columns(self, path: Path, header: Sequence[str]) -> dict[str, str]:
         """The column of each role."""
-        unknown_roles = sorted(set(self.columns) - {*_ROLES, *_IN_A_CELL})
+        known_roles = dict.fromkeys((*_ROLES, *_BY_SIZE, *_IN_A_CELL))
+        unknown_roles = sorted(set(self.columns) - known_roles.keys())
         if unknown_roles:
             problem = f"`columns` in the recipe's `boxes` has no use for {unknown_roles[0]}"
-            raise InputError(problem, f"expected some of {', '.join(_ROLES)}, boxes")
+            raise InputError(problem, f"expected some of {', '.join(known_roles)}")
         folded = {column.lower(): column for column in reversed(header)}
         named = self.columns
         if not self.header:
             named = {**_NO_HEADER, **named}
         columns: dict[str, str] = {}
-        for role, usual_names in _roles(folded).items():
+        for role, usual_names in _roles(folded, self.columns).items():
             names: Sequence[str] = usual_names
             if role in named:
                 names = [named[role].lower()]
@@ -149,6 +159,8 @@ def _no_column(path: Path, role: str, name: str | None, header: Sequence[str]) -
         problem = f"{path}: no column {name} for {role}"
     expected = f"expected one of {', '.join(header)}"
     hint = f"name the column in the recipe's `boxes`: columns: {{{role}: COLUMN}}"
+    if role in ("xmax", "ymax"):
+        hint += "; for boxes with a width and a height: {box_width: COLUMN, box_height: COLUMN}"
     return InputError(problem, expected, hint)
 
 
@@ -174,8 +186,13 @@ class _Row(NamedTuple):
     place: str
 
 
-def _roles(names: Collection[str]) -> Mapping[str, tuple[str, ...]]:
-    """The roles of the columns of a table: a corner and a size only if it has no other corner."""
+def _roles(names: Collection[str], named: Collection[str] = ()) -> Mapping[str, tuple[str, ...]]:
+    """The roles of the columns of a table, by those that the recipe names, or by their names:
+    a corner and a size only if it has no other corner.
+    """
+    for roles, own_roles in _OWN_ROLES:
+        if not own_roles.isdisjoint(named):
+            return roles
     if any(name in names for name in _ROLES["xmax"]):
         return _ROLES
     if any(name in names for name in _IN_A_CELL["boxes"]):
