@@ -592,6 +592,11 @@ INPUTS = {
         "empties.csv, line 2: the column a, b has no value for arrays/0.npy",
         '"my s": {from: "a, b", optional: true}',
     ),
+    "no value in a column of a type": (
+        FILES + "labels: some.csv\nrecord: {a: {from: size, type: float}}\n",
+        "some.csv, line 3: the column size has no value for arrays/1.npy",
+        "a: {from: size, type: float, optional: true}",
+    ),
     "names that are no JSON": (
         FOLDERS + "class_names: broken.json\n",
         "broken.json can't be read, line 1: not JSON: ",
