@@ -21,8 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.hints import install_extra
+from imagenet_prep.errors import InputError, UsageError, missing_library
 from imagenet_prep.sources.slices import Buffer, Container, ReadOrder, Row
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.refusals import unreadable
@@ -84,11 +83,7 @@ class ParquetImages(Container, frozen=True):
 def check_pyarrow() -> None:
     """Raise UsageError if the library that reads parquet files is not installed."""
     if importlib.util.find_spec("pyarrow") is None:
-        raise UsageError(
-            "pyarrow, which reads and writes parquet and Arrow files, is not installed",
-            'expected the packages of the extra "parquet"',
-            install_extra("parquet"),
-        )
+        raise missing_library("pyarrow", "reads and writes parquet and Arrow files", "parquet")
 
 
 def iter_rows(path: Path) -> Iterator[ImageRow]:

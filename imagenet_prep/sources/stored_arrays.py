@@ -18,8 +18,7 @@ from typing import IO, Any, Protocol
 import numpy as np
 from msgspec import Struct
 
-from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.hints import install_extra
+from imagenet_prep.errors import InputError, UsageError, missing_library
 from imagenet_prep.images.arrays import DEFLATES_TO, MAX_BYTES, ArrayError
 from imagenet_prep.storage.refusals import unreadable
 
@@ -169,7 +168,7 @@ def stored_rows(path: Path, load: Callable[[], ArrayLike]) -> StoredArray:
     """The array that ``load`` presents, opened again wherever it is read.
 
     Raises:
-        ArrayError: it has no rows, or rows of no size or too large.
+        ArrayError: its rows have no bytes, or too many.
     """
     rows = load()
     shape, opened = tuple(map(int, rows.shape)), functools.partial(_stream, load)
@@ -221,19 +220,13 @@ def need_library(name: str, extra: str, files: str) -> Any:
     import importlib
 
     top = name.partition(".")[0]
-    reader = f"{top}, which reads {files},"
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        if not isinstance(error, ModuleNotFoundError) or error.name != top:
-            raise UsageError(
-                f"{reader} can't be imported", str(error), f"install {top} again"
-            ) from error
-        raise UsageError(
-            f"{reader} is not installed",
-            f'expected the packages of the extra "{extra}"',
-            install_extra(extra),
-        ) from error
+        if isinstance(error, ModuleNotFoundError) and error.name == top:
+            raise missing_library(top, f"reads {files}", extra) from error
+        problem = f"{top}, which reads {files}, can't be imported"
+        raise UsageError(problem, str(error), f"install {top} again") from error
 
 
 @contextlib.contextmanager
