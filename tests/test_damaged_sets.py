@@ -265,13 +265,18 @@ def test_the_names_come_before_the_manifest(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "words"), [(1, "a sound copy of it"), (2, "sound copies of them")]
+    ("count", "advice", "words"),
+    [
+        (1, "", "a sound copy of it, or leave "),
+        (2, "", "sound copies of them, or leave "),
+        (2, ", or save it again as PNG", "a sound copy of it, or save it again as PNG, or leave "),
+    ],
 )
-def test_the_remedy_counts_bad_images(count: int, words: str) -> None:
-    """One image is no "them"."""
-    remedy = "get a sound copy of it, or leave it out: on_damaged: skip"
+def test_the_remedy_counts_bad_images(count: int, advice: str, words: str) -> None:
+    """One image is no "them"; images that may be sound keep their advice."""
+    remedy = f"get a sound copy of it{advice}, or leave it out: on_damaged: skip"
     problems = [
         Problem(ProblemKind.BAD_IMAGE, f"{number}.jpg", "cut", remedy) for number in range(count)
     ]
     refusal = refusal_of(problems, 1, Silent())
-    assert refusal.hint.startswith(f"get {words}, or leave ")
+    assert refusal.hint.startswith(f"get {words}")

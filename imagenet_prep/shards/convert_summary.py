@@ -96,7 +96,8 @@ def refusal_of(problems: list[Problem], refused: int, progress: Progress) -> Dat
     for problem in problems:
         progress.note(f"bad image: {problem}")
     remedy = problems[0].remedy
-    are_damaged = all(problem.remedy.startswith(SOUND_COPY) for problem in problems)
+    of_damaged = f"{SOUND_COPY}, or leave it out"  # an image that may be sound has more advice
+    are_damaged = all(problem.remedy.startswith(of_damaged) for problem in problems)
     if len(problems) > 1 and are_damaged:
         remedy = f"get sound copies of them, or leave them out: {HOW_TO_LEAVE_OUT}"
     return DataProblemsError(
