@@ -279,4 +279,4 @@ def test_the_remedy_counts_bad_images(count: int, other_way: str, words: str) ->
         Problem(ProblemKind.BAD_IMAGE, f"{number}.jpg", "cut", remedy) for number in range(count)
     ]
     refusal = refusal_of(problems, 1, Silent())
-    assert refusal.hint.startswith(f"get {words}, or leave ")
+    assert refusal.hint.startswith(f"get {words}")
