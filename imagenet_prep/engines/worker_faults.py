@@ -22,7 +22,7 @@ def fault(error: Exception) -> PrepError:
         hint = f"try {FEWER_WORKERS}, or free some memory, {AGAIN}"
         return PrepError("a worker ran out of memory", str(error), hint)
     if isinstance(error, ImportError):
-        hint = "install that library again, or imagenet-prep with the extra that has it"
+        hint = "install that library again, or the extra that has it"
         return UsageError("a worker can't import a library", str(error), hint)
     refused = as_error(error) if isinstance(error, OSError) else None
     if refused is not None:
