@@ -17,7 +17,6 @@ from typing import Any
 
 from msgspec import Struct, convert, to_builtins
 
-from imagenet_prep.engines.worker_faults import fault
 from imagenet_prep.errors import InputError, UsageError, named
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
@@ -227,7 +226,7 @@ def _batch_error(failed: Failed[list[File]], source: BoxFiles) -> Exception:
         count = len(later_files)
         others = f"one of the {count} files" if count > 1 else "the file"
         place += f" or {others} after it"
-    return named(fault(failed.error), place)
+    return named(failed.error, place)
 
 
 def _batches(files: Iterable[File]) -> Iterator[list[File]]:
