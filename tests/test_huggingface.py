@@ -288,7 +288,7 @@ def test_a_copy_that_was_not_read_is_read_as_its_note_says(
     progress = Silent()
     with pytest.raises(IncompleteError):
         convert(layout, ENGINE, progress=progress)
-    assert f"indexing {pattern}" in progress.notes
+    assert f"indexing {pattern} for train" in progress.notes
     for path in existing(pattern.parent, pattern.name):
         path.unlink()
     assert find_source(layout, "train") == ImageFolders(folder, "train")

@@ -14,7 +14,7 @@ FEWER_WORKERS = "fewer --workers"
 
 def fault(error: Exception) -> PrepError:
     """An exception as a PrepError: unchanged, as a system error, as a lack of memory or of a
-    library, or as a bug with its traceback.
+    library, or with its traceback.
     """
     if isinstance(error, PrepError):
         return error
@@ -27,7 +27,7 @@ def fault(error: Exception) -> PrepError:
     refused = as_error(error) if isinstance(error, OSError) else None
     if refused is not None:
         return refused
-    return WorkerError(f"a bug in a worker: {error!r}", traced(error))
+    return WorkerError(f"an unexpected error in a worker: {error!r}", traced(error))
 
 
 def no_worker(error: Exception) -> PrepError:

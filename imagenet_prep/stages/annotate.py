@@ -335,13 +335,16 @@ def _problem(subject: str, detail: str) -> Problem:
 # the state of an earlier run ----------------------------------------------------------------------
 
 
-class _RecordedBoxes(Struct, frozen=True):
-    """The entry of a split; each of ``problems`` is its subject and detail."""
+class _RecordedBoxes(Struct, frozen=True, omit_defaults=True):
+    """The entry of a split; each of ``problems`` is its subject and detail, and ``raw`` the folder
+    that --raw named.
+    """
 
     made_from: dict[str, Any]
     csv_sha256: str
     totals: BoxTotals
     problems: tuple[tuple[str, str], ...]
+    raw: str = ""
 
 
 def _load_state(layout: Layout) -> dict[str, _RecordedBoxes]:
@@ -370,6 +373,7 @@ def _save_state(
         csv_sha256=hashlib.sha256(content).hexdigest(),
         totals=BoxTotals(**result.totals),
         problems=tuple((problem.subject, problem.detail) for problem in result.problems),
+        raw="" if layout.reads_own_raw else str(layout.raw_dir.resolve()),
     )
     save_json(layout.annotate_path, to_builtins({**_load_state(layout), split: recorded}))
 
