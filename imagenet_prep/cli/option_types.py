@@ -148,7 +148,7 @@ _HEAD = 100
 """First bytes of a file, which name the command in the outcome of one."""
 
 _CHECKED = "checked.json"
-"""What was checked in a raw folder, which may have any name."""
+"""The digests of checked images in a raw folder, which may have any name."""
 
 _STATE = ("annotate.json", "demo.json", "exported.jsonl", "journal.jsonl", "manifest.json")
 _STATE_FOLDERS = ("index", "plan", "sets")

@@ -27,7 +27,7 @@ from imagenet_prep.sources.slices import Buffer, Container, ReadOrder, Row
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.storage.store import changed_since
-from imagenet_prep.text import number_of
+from imagenet_prep.text import number_of, row_text
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
@@ -74,7 +74,7 @@ class ParquetImages(Container, frozen=True):
 
     def place(self, row: Row) -> str:
         """The place of a row, for messages."""
-        return f"{self.path.name}, row {row.offset:,}"
+        return f"{self.path.name}, {row_text(row.offset)}"
 
     def open(self) -> Callable[[Row], Buffer]:
         """The function that reads rows; it is fast in file order."""
@@ -104,7 +104,7 @@ def iter_rows(path: Path) -> Iterator[ImageRow]:
         if sample.path is None or label is None:
             part = "path" if sample.path is None else "label"
             raise InputError(
-                f"{path} has no {part} of the image in row {sample.number:,}",
+                f"{path} has no {part} of the image in {row_text(sample.number)}",
                 f"expected {USUAL_COLUMNS}, none of them null",
                 REMEDY,
             )
@@ -271,7 +271,7 @@ class _Rows:
 
 def changed_row(path: Path, row: Row, got: str) -> InputError:
     """The error for a row that is not as it was listed."""
-    expected = f"expected {number_of(row.length, 'byte')} in row {row.offset:,}, got {got}"
+    expected = f"expected {number_of(row.length, 'byte')} in {row_text(row.offset)}, got {got}"
     return changed_since(path, expected)
 
 
@@ -339,7 +339,8 @@ def faults_named(
 
 
 def _damaged(path: Path, row: int, reason: str) -> InputError:
-    return InputError(f"{path} can't be read at row {row:,}, or after it", reason, _remedy(reason))
+    what = f"{path} can't be read at {row_text(row)}, or after it"
+    return InputError(what, reason, _remedy(reason))
 
 
 def _remedy(reason: str) -> str:
@@ -350,7 +351,7 @@ def _remedy(reason: str) -> str:
 def without_image(path: Path, row: int) -> InputError:
     """The error for a row without the bytes of an image."""
     return InputError(
-        f"{path} has no bytes of an image in row {row:,}",
+        f"{path} has no bytes of an image in {row_text(row)}",
         "expected the bytes of an image in every row, got null",
         "leave the row out, or save the file again with the bytes of its image",
     )
