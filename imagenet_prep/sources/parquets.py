@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from msgspec.structs import replace
+
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.hints import install_extra
 from imagenet_prep.sources.slices import Buffer, Container, ReadOrder, Row
@@ -45,6 +47,8 @@ from imagenet_prep.sources.parquet_columns import (
 
 BATCH = 64
 """The number of rows decoded at a time."""
+
+_PROBED = 20  # images of which one must be of a known format
 
 HEAD = 32
 """Bytes that tell the format of an image."""
@@ -133,6 +137,17 @@ def read_schema(path: Path) -> Schema:
     """
     with contextlib.closing(_open(path, ())) as file:
         return schema_of(path, file.schema_arrow)
+
+
+def first_heads(path: Path) -> tuple[str, list[bytes]]:
+    """The column of images of a file, and the first bytes of its first images.
+
+    Raises:
+        InputError: it is damaged, or has no column of images.
+    """
+    schema = replace(read_schema(path), columns=())
+    samples = itertools.islice(iter_samples(path, schema), _PROBED)
+    return schema.image, [sample.head for sample in samples]
 
 
 def has_images(path: Path) -> bool:
