@@ -854,7 +854,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
         "no column has a usual name of a class; expected one of kind, breed, or a column such as "
         "label or class; "
         "if it is one of them, choose it: "
-        "imagenet-prep init in --as csv-boxes --label kind",
+        "imagenet-prep init in --as csv-boxes --label kind --output ",
     ),
     "CSV: a row cut short, and a column of images of another name": (
         {"b.csv": "bild,label,xmin,ymin,xmax,ymax\na.jpg,cat,1,1,9,9\na.jpg\n"},

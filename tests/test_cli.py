@@ -33,6 +33,7 @@ from running import PROGRAM, command, error_lines, held, prep
 from imagenet_prep.cli import COMMANDS, INTERRUPTED, _stopped, cli
 from imagenet_prep.cli.base_command import LongCommand, every_command
 from imagenet_prep.cli.commands import load_commands
+from imagenet_prep.cli.option_types import NewFile
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.hints import install_extra
 from imagenet_prep.ilsvrc2012.astray import own_images
@@ -223,6 +224,16 @@ def test_what_is_not_ours_is_not_written_over(tmp_path: Path) -> None:
     command("verify", tmp_path, "--json", verdict, status=3)
     remedies = [problem["remedy"] for problem in json.loads(verdict.read_text())["problems"]]
     assert any(remedy.endswith("verify with --allow-incomplete") for remedy in remedies), remedies
+
+
+def test_the_digests_of_a_raw_folder_are_not_written_over(tmp_path: Path) -> None:
+    """An outcome of a command under their name is."""
+    path = tmp_path / "checked.json"
+    path.write_text('{"images": {}}')
+    with pytest.raises(click.BadParameter, match="may hold the digests of checked images"):
+        NewFile(b"{").convert(str(path), None, None)
+    path.write_text('{\n  "command": "verify"}')
+    assert NewFile(b"{").convert(str(path), None, None) == path
 
 
 # what the system refuses --------------------------------------------------------------------------

@@ -323,6 +323,16 @@ SAYINGS: dict[str, Saying] = {
         status=2,
         absent=("is no image",),
     ),
+    "lists of names with a start of their own": Saying(
+        {
+            **images(*PETS),
+            "x.txt": "".join(f"v1-{name}\n" for name in [*PETS][:-1]).encode(),
+            "y.txt": f"v1-{[*PETS][-1]}\n".encode(),
+        },
+        "--split train=x.txt --split test=y.txt --strip v1-",
+        (f"found {len(PETS)} images in 2 classes, in train and test",),
+        status=0,
+    ),
     "an image in two lists": Saying(
         {**images(*PETS), "x.txt": b"cat/0.jpg\ndog/0.jpg\n", "y.txt": b"dog/1.jpg\ncat/0.jpg\n"},
         "--split train=x.txt --split test=y.txt",

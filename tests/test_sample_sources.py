@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from kept_in_archives import lmdb
 from made_folders import arrays, batch, framed, idx, parquet, picture, write, zipped
 from made_tars import pack
 
@@ -259,8 +260,13 @@ def test_damaged_arrays_are_named(tmp_path: Path, files: dict[str, bytes]) -> No
             arrays(digits=(10, 784)),
             "/f: no array holds images: digits of shape 10 x 784",
         ),
+        (
+            "lmdb: f",
+            lmdb({b"a/b": picture("1.jpg"), b"a_b": picture("2.jpg")}),
+            "two keys of",
+        ),
     ],
-    ids=range(12),
+    ids=range(13),
 )
 def test_a_fault_names_file_and_reason(
     tmp_path: Path, source: str, content: bytes, reason: str

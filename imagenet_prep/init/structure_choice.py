@@ -11,7 +11,7 @@ from imagenet_prep.hints import Hint, join_hints
 from imagenet_prep.images import ENDINGS as FORMATS
 from imagenet_prep.init.column_options import refuse_unknown_label_column, unused_columns
 from imagenet_prep.init.inspection import Inspection
-from imagenet_prep.init.packed_files import joining_hint, unpacking_hint
+from imagenet_prep.init.packed_files import joining_hint, unpacking_hint, worth_unpacking
 from imagenet_prep.init.proposal import Alternative, Choice, Interpretation
 from imagenet_prep.init.split_options import refuse_unused_splits
 from imagenet_prep.init.structures import known_structures
@@ -175,7 +175,13 @@ def _nothing_to_read(inspection: Inspection) -> InputError:
         f"found {content}"
     )
     hint = joining_hint(inspection.folder, names)
-    hint = hint or unpacking_hint(inspection.folder, inspection.others.get("packed", ()))
+    if not hint:
+        packed = inspection.others.get("packed", ())
+        try:
+            unpackable = worth_unpacking(inspection.folder, packed, inspection.engine)
+        except InputError as fault:
+            return fault
+        hint = unpacking_hint(inspection.folder, unpackable)
     if not hint and names:
         hint = ANY_FORMAT
     return InputError(f"{inspection.folder} holds nothing to make records of", expected, hint)
