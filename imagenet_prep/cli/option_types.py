@@ -142,8 +142,17 @@ def _fault_of_existing(path: Path, beginning: bytes) -> str:
     return f"it exists and {content}; expected a new file"
 
 
-_STATE = ("annotate.json", "demo.json", "exported.jsonl", "journal.jsonl", "manifest.json")
-_STATE_FOLDERS = ("index", "plan", "sets")
+_STATE = (
+    "annotate.json",
+    "damaged-images.jsonl",
+    "demo.json",
+    "export.json",
+    "exported.jsonl",
+    "journal.jsonl",
+    "manifest.json",
+    "problems.jsonl",
+)
+_STATE_FOLDERS = ("consumed", "handed-over", "index", "plan", "sets")
 """Names in a folder of state: a clone of imagenet-prep has its name, and none of these."""
 
 
