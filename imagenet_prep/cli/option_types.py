@@ -150,8 +150,17 @@ _HEAD = 100
 _CHECKED = "checked.json"
 """The digests of checked images in a raw folder, which may have any name."""
 
-_STATE = ("annotate.json", "demo.json", "exported.jsonl", "journal.jsonl", "manifest.json")
-_STATE_FOLDERS = ("index", "plan", "sets")
+_STATE = (
+    "annotate.json",
+    "damaged-images.jsonl",
+    "demo.json",
+    "export.json",
+    "exported.jsonl",
+    "journal.jsonl",
+    "manifest.json",
+    "problems.jsonl",
+)
+_STATE_FOLDERS = ("consumed", "handed-over", "index", "plan", "sets")
 """Names in a folder of state: a clone of imagenet-prep has its name, and none of these."""
 
 
