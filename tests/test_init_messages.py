@@ -740,6 +740,25 @@ COMMANDS: dict[str, Saying] = {
     "a structure that is another one": Saying(
         images(*PETS), "--as plain-tars", ("without --as: ",), status=2
     ),
+    "a broken table next to class folders": Saying(
+        {**images(*PETS), "../l.csv": table(PETS, "file,label", "a b") + b"cat/0.jpg\n"},
+        "--as with-labels",
+        ("; to leave the file out: imagenet-prep init data --as class-folders\n",),
+    ),
+    "a broken table next to images": Saying(
+        {**images(*FLAT), "../l.csv": LABELS + b"0.jpg\n"},
+        "",
+        ("away\n  for records without labels: imagenet-prep init data --as unlabelled\n",),
+    ),
+    "a sample without a label": Saying(
+        {"a.tar": tar("1.jpg", "2.jpg", "3.jpg", **{"1.cls": b"0", "3.cls": b"1"})},
+        "",
+        (
+            "2.jpg has no cls\nexpected a cls for each sample\n",
+            "add it; or, to make such records without a label: "
+            "imagenet-prep init data --label cls\n",
+        ),
+    ),
 }
 
 
