@@ -200,7 +200,7 @@ class _Repair(Struct, frozen=True):
         dataset.refuse_without_source()
         plan = dataset.plan(self.records, self.engine, dataset.options, self.progress, splits)
         for split in plan.splits:
-            refuse_other_images(split, self.manifest)
+            refuse_other_images(split, self.manifest, self.layout)
         self.make(names, plan.splits, dataset.options)
 
     def refuse_obstacles(self, names: Sequence[str]) -> None:
