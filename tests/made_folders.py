@@ -800,7 +800,7 @@ FOLDERS: dict[str, Made] = {
         train={"1.jpg": 1, "2.jpg": 2},
     ),
     "no label of a key": refused(
-        one_tar("1.jpg", "2.jpg", **{"1.cls": b"0"}), "0/2.jpg has no cls", "label: false"
+        one_tar("1.jpg", "2.jpg", **{"1.cls": b"0"}), "0/2.jpg has no cls", "--label cls"
     ),
     "no image of a key": refused(
         one_tar("1.jpg", **{"1.cls": b"0", "2.cls": b"0"}),

@@ -116,7 +116,7 @@ DAMAGE: dict[str, tuple[Callable[[], bytes], str]] = {
         "not a MATLAB 5 file",
     ),
     "too large": (lambda: meta() + bytes(1 << 23), "8,388,608 bytes"),
-    "cut": (lambda: meta()[:-100], "a part of it would reach beyond its end"),
+    "cut": (lambda: meta()[:-100], "a part of it has 565,988 of 566,088 bytes"),
     "without its variable": (lambda: meta_mat(ROWS, name="meta"), "no variable synsets"),
     "without a class": (lambda: meta_mat(ROWS[1:]), "it has 999 of the 1,000 classes"),
     "a class twice": (lambda: meta_mat([*ROWS, ROWS[5]]), "occurs twice"),
@@ -141,7 +141,7 @@ DAMAGE: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "a compressed variable that is cut": (
         lambda: meta_mat(ROWS, compressed=True)[:-9],
-        "a part of it would reach beyond its end",
+        "a part of it has ",
     ),
     "a compressed variable with a flipped bit": (
         lambda: flipped(meta_mat(ROWS, compressed=True), 3000, 1),
@@ -155,11 +155,17 @@ def test_a_damaged_table_is_refused_with_its_place(layout: Layout, case: str) ->
     """The error names the file, the reason and the command that gets it again."""
     content, reason = DAMAGE[case]
     keep(layout, content())
+    table = layout.raw_dir / FOLDER / "data" / "meta.mat"
     with pytest.raises(InputError) as caught:
         train_counts(layout)
     assert "meta.mat" in caught.value.what
     assert "is damaged" not in caught.value.what  # it may be whole, and another table
     assert reason in str(caught.value)
+    if "can't be used" in caught.value.what:
+        assert caught.value.hint == (
+            f"move {table} away, and get the devkit again: imagenet-prep download "
+            f"{layout.data_dir} --only devkit"
+        )
 
 
 ARCHIVES: dict[str, tuple[Callable[[], bytes], str]] = {
@@ -178,8 +184,10 @@ def test_a_damaged_archive_is_refused(layout: Layout, case: str) -> None:
     """Damage is no missing devkit."""
     content, reason = ARCHIVES[case]
     keep(layout, content(), ARCHIVE)
-    with pytest.raises(InputError, match=reason):
+    with pytest.raises(InputError, match=reason) as caught:
         train_counts(layout)
+    if "holds no" in reason:
+        assert caught.value.hint.startswith(f"move {layout.raw_dir / ARCHIVE} away, and get ")
 
 
 SMALL = meta_mat(ROWS[:3])

@@ -238,13 +238,21 @@ SAYINGS: dict[str, Saying] = {
     "one tar": Saying(
         {**images(*PETS), "a.tar": tar("cat/9.jpg")},
         "",
-        ("holds 1 tar that would not be read: a.tar", "move it to a folder of its own"),
+        (
+            "holds 1 tar that would not be read: a.tar\nexpected image files alone, or tars alone\n",
+            "move it out of data",
+        ),
     ),
     "an image next to other files": Saying(
         {"a.tar": tar("1.jpg", **{"1.cls": b"0"}), "x.jpg": None},
         "--as webdataset",
         ("holds 1 image outside of tars", "found 1 image in 1 class", "with 1 sample: a.tar"),
         status=0,
+    ),
+    "a second file of arrays": Saying(
+        {"a.npz": ARRAYS["train.npz"], "b.npz": ARRAYS["train.npz"]},
+        "--label a.npz:labels",
+        ("\nexpected one file of arrays, or files that are parts of one set\n", "out of data"),
     ),
     "one array next to one image": Saying(
         {"a.jpg": None, "b.npy": b"x"}, "", ("next to 1 image:",)
@@ -741,6 +749,25 @@ COMMANDS: dict[str, Saying] = {
     ),
     "a structure that is another one": Saying(
         images(*PETS), "--as plain-tars", ("without --as: ",), status=2
+    ),
+    "a broken table next to class folders": Saying(
+        {**images(*PETS), "../l.csv": table(PETS, "file,label", "a b") + b"cat/0.jpg\n"},
+        "--as with-labels",
+        ("; to leave the file out: imagenet-prep init data --as class-folders\n",),
+    ),
+    "a broken table next to images": Saying(
+        {**images(*FLAT), "../l.csv": LABELS + b"0.jpg\n"},
+        "",
+        ("away\n  for records without labels: imagenet-prep init data --as unlabelled\n",),
+    ),
+    "a sample without a label": Saying(
+        {"a.tar": tar("1.jpg", "2.jpg", "3.jpg", **{"1.cls": b"0", "3.cls": b"1"})},
+        "",
+        (
+            "2.jpg has no cls\nexpected a cls for each sample\n",
+            "add it; or, to make such records without a label: "
+            "imagenet-prep init data --label cls\n",
+        ),
     ),
 }
 

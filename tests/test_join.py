@@ -108,6 +108,9 @@ def test_what_can_not_be_joined(tmp_path: Path, data: Path) -> None:
             imagenet_prep.open(data, "validation", join=tmp_path / name)
     with pytest.raises(InputError, match="has no value for") as caught:
         imagenet_prep.open(data, "train", join=saved(tmp_path, [[0]] * 50_000))
-    assert "is for ImageNet's validation images alone" in caught.value.hint
+    assert caught.value.hint == (
+        "a list of 50,000 values is for the names ILSVRC2012_val_00000001.JPEG to "
+        "ILSVRC2012_val_00050000.JPEG; for other names, give {file name: value}"
+    )
     with pytest.raises(UsageError, match=r"^open\(join=\.\.\.\) with source='raw'"):
         imagenet_prep.open(data, "train", source="raw", join=tmp_path / "none.json")  # type: ignore[call-overload]

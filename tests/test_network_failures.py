@@ -40,7 +40,7 @@ from scripted_server import (
 from surroundings import Make, Place, _certificates, _mount, _proxy, _pump, _secure
 
 from imagenet_prep import DownloadOptions, Layout, PrepError, download
-from imagenet_prep.errors import AccessError, UsageError
+from imagenet_prep.errors import AccessError, NetworkError, UsageError
 from imagenet_prep.fetch import SIGN_UP_URL
 from imagenet_prep.fetch.answer_checks import RefusedError, account_hint
 from imagenet_prep.fetch.credentials import Credentials, Token, find_credentials
@@ -721,6 +721,27 @@ def test_one_attempt_is_no_plural() -> None:
     patience = Patience("a.tar", Pace(budget=0), lambda seconds: None)
     with pytest.raises(PrepError, match="gave up after 1 attempt without progress"):
         patience.wait(CutError("busy", 300))
+
+
+@pytest.mark.parametrize(
+    ("tries", "plain_cuts", "total"), [(10, 0, 3), (10, 4, 7), (6, 4, 6), (2, 0, 2)]
+)
+def test_the_number_of_tries_is_the_one_that_follows(
+    tries: int, plain_cuts: int, total: int
+) -> None:
+    """Failures that may last are fewer in a row, after any number of others."""
+    notes: list[str] = []
+    patience = Patience("a.tar", Pace(tries=tries), lambda seconds: None, notes.append)
+    for _ in range(plain_cuts):
+        patience.wait(CutError("cut"))
+    lasting = CutError("no such host", lasting=NetworkError("gone"))
+    attempts = plain_cuts + 1
+    with pytest.raises(NetworkError):  # noqa: PT012 - until it gives up
+        while True:
+            patience.wait(lasting)
+            attempts += 1
+    assert attempts == total
+    assert f"no such host; try {plain_cuts + 2} of {total} in " in notes[-1]
 
 
 def test_attempts_that_brought_bytes_are_not_said_to_have_brought_none() -> None:

@@ -231,7 +231,7 @@ def refusal(split: PlannedSplit, **changes: Any) -> list[str]:
     entry = replace(manifest.dataset, kind=changes.get("kind", "recipe"))
     manifest = replace(manifest, dataset=entry)
     try:
-        refuse_other_images(split, manifest)
+        refuse_other_images(split, manifest, Layout(Path("d")))
     except InputError as error:
         return error.lines
     return []
@@ -262,10 +262,13 @@ def test_other_images_than_those_of_the_shards_are_refused(tmp_path: Path) -> No
         "restore the annotations as they were; or, to make the set again, "
         "run the same imagenet-prep convert with --overwrite",
     ]
-    assert refusal(split, boxes=5, kind="ILSVRC2012")[-1] == (
-        "restore their file, or make it again with imagenet-prep annotate"
-    )
-    assert "annotate" not in refusal(split, boxes=0, kind="ILSVRC2012")[-1]
+    csv = "d/raw-data/imagenet_2012_bounding_boxes.csv"
+    for boxes, mend in (
+        (5, f"restore {csv}, or make it again with imagenet-prep annotate"),
+        (3, f"restore {csv} as it was; or, to make the set again, "),
+        (0, f"move {csv} away, as the shards were made without boxes; or, to make the set again"),
+    ):
+        assert refusal(split, boxes=boxes, kind="ILSVRC2012")[-1].startswith(mend)
     assert refusal(split, boxes=1)[1] == "expected 1 box, got 4"
     labels = a_catalog(tmp_path)
     labels.labels = np.roll(labels.labels, 1)

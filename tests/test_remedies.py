@@ -377,7 +377,7 @@ def test_a_full_disk_names_the_command(
     plain, proposed = hint.split(
         "; or let the shards take the space of the archives, which are lost then: "
     )
-    assert plain == f"free some space or choose another folder, then run: {called}"
+    assert plain == f"free some space, or name another folder in the command, then run: {called}"
     assert proposed == f"{called} --consume"
     with pytest.raises(InputError, match="can't be consumed") as caught:
         cli.main(shlex.split(proposed)[1:], standalone_mode=False)

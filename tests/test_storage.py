@@ -174,7 +174,8 @@ def test_too_little_space_is_said_before_the_work(tmp_path: Path) -> None:
     assert f"not enough space in {tmp_path} for 3 shards" in str(caught.value)
     assert "needed 1,152,921.5 TB, free " in str(caught.value)
     assert (
-        str(caught.value.hint) == f"free some space or choose another folder, then run: {rerun()}"
+        str(caught.value.hint)
+        == f"free some space, or name another folder in the command, then run: {rerun()}"
     )
     assert caught.value.exit_code == 7
 

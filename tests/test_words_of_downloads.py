@@ -23,6 +23,7 @@ from imagenet_prep.fetch.providers import HuggingFaceSite, KaggleSite
 from imagenet_prep.fetch.reply import Remote
 from imagenet_prep.fetch.session import Session
 from imagenet_prep.ilsvrc2012 import astray
+from imagenet_prep.ilsvrc2012.raw_data import how_to_get
 from imagenet_prep.stages.untar import untar
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import Location
@@ -190,8 +191,11 @@ def test_a_folder_that_cannot_be_listed_is_not_called_empty(
 
 def test_no_download_into_an_object_store_is_advised() -> None:
     """It writes to a local folder only."""
-    error = astray.nothing_found(Layout(Location(MemoryStore(), "set")))
+    layout = Layout(Location(MemoryStore(), "set"))
+    error = astray.nothing_found(layout)
     assert error.hint == "name the folder that has the images with --raw"
+    archive = "ILSVRC2012_devkit_t12.tar.gz"
+    assert how_to_get(layout, "devkit") == f"put {archive} into memory://tests/set/raw-data"
 
 
 def test_a_folder_of_raw_data_that_is_a_link_to_nothing_is_named(tmp_path: Path) -> None:

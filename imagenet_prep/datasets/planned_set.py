@@ -16,7 +16,7 @@ from imagenet_prep.hints import CONVERT_AGAIN, Hint
 from imagenet_prep.model import ShardPlan
 from imagenet_prep.recorders.recorder import Recorder
 from imagenet_prep.state.manifest import ILSVRC2012, DatasetEntry, Manifest, not_understood
-from imagenet_prep.storage.layout import shard_name
+from imagenet_prep.storage.layout import Layout, shard_name
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import number_of
 
@@ -158,7 +158,7 @@ def source_record(planned: PlannedSplit) -> dict[str, object]:
     }
 
 
-def refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:
+def refuse_other_images(planned: PlannedSplit, manifest: Manifest, layout: Layout) -> None:
     """Raise unless names, sizes, labels and boxes are the recorded ones.
 
     Times and the kind of container may differ.
@@ -188,12 +188,29 @@ def refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:
         )
     boxes, expected_boxes = planned.boxes, manifest.totals[split].boxes
     if boxes != expected_boxes:
-        restore = "restore the annotations as they were; or, to make the set again, "
-        remedy = Hint(restore, CONVERT_AGAIN)
-        if manifest.dataset.kind == ILSVRC2012 and boxes < expected_boxes:
-            remedy = Hint("restore their file, or make it again with ", mention("annotate"))
+        restore = "restore the annotations as they were"
+        remedy = Hint(f"{restore}; or, to make the set again, ", CONVERT_AGAIN)
+        if manifest.dataset.kind == ILSVRC2012:
+            remedy = _mend_boxes(_boxes_csv(layout, split), boxes, expected_boxes)
         raise InputError(
             f"the {split} boxes differ from those in the shards",
             f"expected {number_of(expected_boxes, 'box', 'boxes')}, got {boxes:,}",
             remedy,
         )
+
+
+def _boxes_csv(layout: Layout, split: str) -> AnyPath:
+    """The file of a split's boxes: the one that annotate writes, if there is none."""
+    written = layout.validation_boxes_csv if split == "validation" else layout.boxes_csv
+    given = layout.raw_dir / written.name
+    return given if given.exists() and not written.exists() else written
+
+
+def _mend_boxes(path: AnyPath, boxes: int, expected_boxes: int) -> Hint:
+    """What to do about a file with another number of boxes than the shards have."""
+    if boxes < expected_boxes:
+        return Hint(f"restore {path}, or make it again with ", mention("annotate"))
+    mend = f"restore {path} as it was"
+    if not expected_boxes:
+        mend = f"move {path} away, as the shards were made without boxes"
+    return Hint(f"{mend}; or, to make the set again, ", CONVERT_AGAIN)

@@ -145,8 +145,8 @@ class Patience:
         note_key = re.sub(r"[\d.,]+", "", text), failures > _TRIES_OF_LASTING
         if note_key not in self.noted:
             self.noted.add(note_key)
-            number = failures + 1
-            self.note(f"{text}; try {number} of {max(tries, number)} in {seconds:.0f} s")
+            total = min(self.pace.tries, failures + tries - self._lasting)
+            self.note(f"{text}; try {failures + 1} of {total} in {seconds:.0f} s")
         self.pause(seconds)
 
     def _given_up(self, cut: CutError, failures: int) -> NetworkError:

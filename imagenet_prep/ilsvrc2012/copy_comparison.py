@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from imagenet_prep.checks.raw_check import RawSplit, check_as
 from imagenet_prep.checks.verdict import Depth
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.astray import nothing_found, refuse_unread
@@ -28,7 +27,7 @@ from imagenet_prep.ilsvrc2012.official import ANOTHER_COPY, ImageSource
 from imagenet_prep.ilsvrc2012.official_tars import OfficialTar
 from imagenet_prep.ilsvrc2012.plan_inputs import find_sources, other_copies
 from imagenet_prep.ilsvrc2012.planned_boxes import attach_boxes
-from imagenet_prep.ilsvrc2012.raw_data import ConsumedImages
+from imagenet_prep.ilsvrc2012.raw_data import ConsumedImages, how_to_get
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.images.grades import Check
 from imagenet_prep.model import Engine, Problem, ProblemKind, Progress
@@ -241,7 +240,7 @@ class CopyComparison:
         """The remedy for missing train images whose classes are not known."""
         if devkit_paths(self.layout):  # it can't be read, which is a problem of its own
             return GET_MISSING
-        download = command("download", self.layout.data_dir, (("only", "devkit"),))
+        download = how_to_get(self.layout, "devkit")
         return Hint("the devkit has the number of images of each class; get it: ", download)
 
     def _compare_class(self, wnid: str, got: int, devkit_count: int | None) -> None:
@@ -296,7 +295,7 @@ class CopyComparison:
         count = entry["boxes"]["count"]
         if split == facts.TRAIN and count != facts.BOXES:
             detail = f"expected {facts.BOXES:,} boxes, found {count:,}"
-            download = command("download", self.layout.data_dir, (("only", "boxes"),))
+            download = how_to_get(self.layout, "boxes")
             remedy = Hint("get the official boxes, and run annotate again: ", download)
             self.lack(ProblemKind.MISSING_BOX, f"{split} boxes", detail, remedy=remedy)
 

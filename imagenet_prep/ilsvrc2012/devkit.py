@@ -17,9 +17,9 @@ from itertools import islice
 from typing import NamedTuple
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.raw_data import how_to_get
 from imagenet_prep.sources.tar_members import stream_faults, stream_members
 from imagenet_prep.storage.files import open_file, read_plain
 from imagenet_prep.storage.layout import Layout
@@ -59,8 +59,9 @@ def train_counts(layout: Layout) -> Mapping[str, int] | None:
     """
     for path in devkit_paths(layout):
         if path.name.endswith(".mat"):
-            return _parse(str(path), read_plain(path, _LARGEST), layout)
-        return _parse(f"{META} in {path}", _read_member(path, layout), layout)
+            return _parse(str(path), read_plain(path, _LARGEST), _remedy(path, layout))
+        remedy = _remedy(path, layout)
+        return _parse(f"{META} in {path}", _read_member(path, remedy), remedy)
     return None
 
 
@@ -71,7 +72,7 @@ def devkit_paths(layout: Layout) -> list[AnyPath]:
     return [path for path in (archive, *tables) if path.exists()]
 
 
-def _read_member(archive_path: AnyPath, layout: Layout) -> bytes:
+def _read_member(archive_path: AnyPath, remedy: Hint) -> bytes:
     """The content of meta.mat in the archive, which a browser may have decompressed."""
     table = None
     with (
@@ -86,23 +87,21 @@ def _read_member(archive_path: AnyPath, layout: Layout) -> bytes:
             if (b"/" + name).endswith(f"/{META}".encode()):
                 table = content
     if table is None:
-        raise InputError(
-            f"{archive_path} holds no {META}", "expected the devkit of ILSVRC2012", _remedy(layout)
-        )
+        expected = "expected the devkit of ILSVRC2012"
+        raise InputError(f"{archive_path} holds no {META}", expected, remedy)
     return table
 
 
-def _parse(place: str, content: bytes, layout: Layout) -> Mapping[str, int]:
+def _parse(place: str, content: bytes, remedy: Hint) -> Mapping[str, int]:
     try:
         return _counts(content)
     except _Fault as fault:
         expected = f"expected num_train_images of {facts.CLASSES:,} classes"
-        raise InputError(f"{place} can't be used: {fault}", expected, _remedy(layout)) from None
+        raise InputError(f"{place} can't be used: {fault}", expected, remedy) from None
 
 
-def _remedy(layout: Layout) -> str:
-    download = command("download", layout.data_dir, (("only", "devkit"),))
-    return Hint("move it away; ", download, " gets it again")
+def _remedy(path: AnyPath, layout: Layout) -> Hint:
+    return Hint(f"move {path} away, and get the devkit again: ", how_to_get(layout, "devkit"))
 
 
 class _Fault(ValueError):  # noqa: N818 - a fault in data, not in the program
@@ -256,7 +255,7 @@ def _elements(data: memoryview, order: str) -> Iterator[_Element]:
             if length > 4:
                 raise _Fault("an element of its MATLAB data has a wrong length")
         if length > len(data) - start:
-            raise _Fault("a part of it would reach beyond its end")
+            raise _Fault(f"a part of it has {len(data) - start:,} of {length:,} bytes")
         yield _Element(data_type, data[start : start + length], order)
         position = max(position + _TAG, start + length)
         if data_type != _COMPRESSED:

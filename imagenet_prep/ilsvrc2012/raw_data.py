@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from imagenet_prep.escaping import OptionValues
+from imagenet_prep.escaping import OptionValues, command
 from imagenet_prep.fetch import BASE_URL
+from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.box_search import find_annotations
 from imagenet_prep.ilsvrc2012.class_parts import Part
@@ -22,7 +23,7 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.state.manifest import seen_digests
 from imagenet_prep.storage.files import load_json, names_in, open_file, scan
 from imagenet_prep.storage.layout import RAW_NAME, Layout
-from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.text import number_of
 
 
@@ -123,6 +124,13 @@ def hint_to_own_raw_data(layout: Layout) -> str:
     if layout.reads_own_raw or not any(find_source(without_raw, split) for split in facts.SPLITS):
         return ""
     return f"name a folder that holds them with --raw, such as {layout.own_raw_dir}"
+
+
+def how_to_get(layout: Layout, key: str) -> Hint:
+    """How to get an official archive, by its key: the command, or where to put it."""
+    if local_or_none(layout.data_dir) is None:  # download writes to a local folder
+        return Hint(f"put {facts.ARCHIVES[key].filename} into {layout.raw_dir}")
+    return Hint(command("download", layout.data_dir, (("only", key),)))
 
 
 def find_copies(layout: Layout, split: str) -> Iterator[ImageSource]:

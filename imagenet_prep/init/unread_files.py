@@ -74,14 +74,21 @@ def _outside_of_containers(
     containers = set(interpretation.containers)
     losses: list[InputError] = []
     tars = [name for name in inspection.archives if name not in containers]
+    item_files = f"{inspection.noun} files"
     if tars:
-        losses.append(_unread_fault(inspection, noun_of(tars), tars))
+        noun = noun_of(tars)
+        taken = listed(interpretation.containers) or item_files
+        losses.append(_unread_fault(inspection, noun, tars, f"{taken} alone, or {noun}s alone"))
     items = [name for name in inspection.items if name not in containers]
     if containers and items:
         place = interpretation.containers[0]
         if place in inspection.archives:
             place = f"{noun_of(interpretation.containers)}s"
-        losses.append(_unread_fault(inspection, inspection.noun, items, f" outside of {place}"))
+        expected = f"{item_files} alone, or {place} alone"
+        if containers.issubset(inspection.items):
+            expected = "one file of arrays, or files that are parts of one set"
+        place = f" outside of {place}"
+        losses.append(_unread_fault(inspection, inspection.noun, items, expected, place))
     return losses
 
 
@@ -189,14 +196,13 @@ _FAULTS = {
 
 
 def _unread_fault(
-    inspection: Inspection, noun: str, names: Sequence[str], place: str = ""
+    inspection: Inspection, noun: str, names: Sequence[str], expected: str, place: str = ""
 ) -> InputError:
     """The fault of tars or of files next to them, or next to other files with images."""
     count = number_of(len(names), noun)
     problem = f"{inspection.folder} holds {count}{place} that would not be read: {listed(names)}"
-    expected = "expected all images in image files, or all in files of another kind"
-    pronoun, owner = ("it", "its") if len(names) == 1 else ("them", "their")
-    return InputError(problem, expected, f"move {pronoun} to a folder of {owner} own")
+    pronoun = "it" if len(names) == 1 else "them"
+    return InputError(problem, f"expected {expected}", f"move {pronoun} out of {inspection.folder}")
 
 
 def _fault(inspection: Inspection, reason: str, names: Sequence[str], tool: str = "") -> InputError:

@@ -222,7 +222,10 @@ def _joined(records: ShardSet, path: _Path, data_dir: _Path) -> list[Any]:
     if lacking:
         hint = "add a value for each record, by its file name"
         if isinstance(value_by_name, _RealByImage):
-            hint = f"a list of {_VALIDATION:,} values is for ImageNet's validation images alone"
+            hint = (
+                f"a list of {_VALIDATION:,} values is for the names {_name_of_image(1)} to "
+                f"{_name_of_image(_VALIDATION)}; for other names, give {{file name: value}}"
+            )
         raise InputError(
             f"{path} has no value for {number_of(len(lacking), 'record')} of {shards}",
             f"the first one: {lacking[0]!r}",
@@ -267,9 +270,12 @@ def _load_values(path: Path) -> dict[str, Any]:
         raise _other_content(path, json.dumps(content)[:40])
     if len(content) != _VALIDATION:
         raise _other_content(path, number_of(len(content), "value"))
-    return _RealByImage(
-        {f"ILSVRC2012_val_{number:08d}.JPEG": value for number, value in enumerate(content, 1)}
-    )
+    return _RealByImage({_name_of_image(number): value for number, value in enumerate(content, 1)})
+
+
+def _name_of_image(number: int) -> str:
+    """The file name of a validation image of ImageNet; the first one is number 1."""
+    return f"ILSVRC2012_val_{number:08d}.JPEG"
 
 
 def _refuse_no_file(path: Path) -> None:

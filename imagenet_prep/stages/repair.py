@@ -200,7 +200,7 @@ class _Repair(Struct, frozen=True):
         dataset.refuse_without_source()
         plan = dataset.plan(self.records, self.engine, dataset.options, self.progress, splits)
         for split in plan.splits:
-            refuse_other_images(split, self.manifest)
+            refuse_other_images(split, self.manifest, self.layout)
         self.make(names, plan.splits, dataset.options)
 
     def refuse_obstacles(self, names: Sequence[str]) -> None:
@@ -216,11 +216,11 @@ class _Repair(Struct, frozen=True):
                         f"manifest and journal in {self.layout.state_dir} contradict each other "
                         f"about {name}"
                     ),
-                    "expected the same entry in both, or an index that agrees with one of them",
+                    "expected the same entry in both, or an index that agrees with the manifest",
                     Hint(
                         "run the same ",
                         mention("convert"),
-                        " again: it makes that shard again, and keeps the others",
+                        " again: it keeps that shard or makes it again, and writes the manifest",
                     ),
                 )
             for path in (self.layout.shard_path(name), *self.layout.index_paths(name)):

@@ -98,7 +98,7 @@ def refuse_lack(needs: Iterable[Need], *, may_consume: bool = False) -> None:
                 f"not enough space in {room.folder} for {names}",
                 f"needed {size_text(room.size)}, free {size_text(room.free)}",
                 Hint(
-                    "free some space or choose another folder, then run: ",
+                    "free some space, or name another folder in the command, then run: ",
                     rerun(),
                     or_consume if may_consume else "",
                 ),
@@ -108,7 +108,11 @@ def refuse_lack(needs: Iterable[Need], *, may_consume: bool = False) -> None:
             raise SpaceError(
                 f"not enough inodes on the file system of {room.folder} for {names}",
                 f"needed {room.files:,} files and folders, free {room.free_files:,}",
-                Hint("choose a folder on a file system with more inodes, then run: ", rerun()),
+                Hint(
+                    "remove files there, or name a folder on another file system in the command, "
+                    "then run: ",
+                    rerun(),
+                ),
             )
 
 

@@ -96,23 +96,24 @@ def _place_in_order(table: LabelsFile) -> tuple[bool, bool, int, bool, int]:
 
 def _refuse(inspection: Inspection) -> Interpretation | None:
     """The faults of the files that can't be taken; None if there are none."""
-    unlabelled = inspection.command_unlabelled()
+    has_classes = shape_of(inspection.items).has_classes
     faults = []
     for refusal in inspection.refusals:
         if not refusal.is_most:
             continue
         error = refusal.error
-        if refusal.name.startswith("../"):  # it may be about other images, and can be left out
-            leaving_out = Hint("to leave the file out: ", unlabelled)
+        if refusal.name.startswith("../") and has_classes:  # it may be about other images
+            as_folders = inspection.command_without_columns(**{"as": "class-folders"})
+            leaving_out = Hint("to leave the file out: ", as_folders)
             hint = join_hints("; ", filter(None, (error.hint, leaving_out)))
             hinted_error = InputError(error.what, error.detail, hint)
             error = hinted_error.with_choices(error.choices)
         faults.append(error)
     if not faults:
         return None
-    if shape_of(inspection.items).has_classes:
+    if has_classes:
         return Interpretation(ONLY_IF_ASKED, (), "a labels file", faults=faults)
-    choice = Hint("  for records without labels: ", unlabelled)
+    choice = Hint("  for records without labels: ", inspection.command_unlabelled())
     last_fault = faults.pop()
     faults.append(last_fault.with_choices([*last_fault.choices, choice]))
     return Interpretation(CERTAIN, (), "a labels file", faults=faults)

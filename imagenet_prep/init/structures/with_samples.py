@@ -141,7 +141,7 @@ def _read_files(
     samples, splits = list_samples(kind, paths, inspection.engine)
     label, alternatives = _choose_label(inspection, samples, column, kind)
     if label is None and not alternatives:
-        _check_label(inspection, samples, kind)
+        _check_label(inspection, samples)
     first_split = next(iter(groups))
     first_file = groups[first_split][0]
     table = _labels_of(samples, first_file, label)
@@ -419,7 +419,7 @@ def _candidates(samples: Samples) -> list[Candidate]:
     return [candidate for candidate in candidates if not candidate.is_hot]
 
 
-def _check_label(inspection: Inspection, samples: Samples, kind: str) -> None:
+def _check_label(inspection: Inspection, samples: Samples) -> None:
     """Raise InputError if it is not plain which column has the labels, or a sample has none."""
     if inspection.options.label is not None:
         return
@@ -441,8 +441,11 @@ def _check_label(inspection: Inspection, samples: Samples, kind: str) -> None:
     if None in cells:
         name = samples.names[cells.index(None)]
         problem = f"{inspection.folder}: {name} has no {label}"
-        hint = f"a recipe can say: source: {{{kind}: ..., label: false}}; {label} is a column then"
-        raise InputError(problem, f"every sample needs a {label}", hint)
+        hint = "add it"
+        if label in _columns_of_labels(samples):
+            without = "; or, to make such records without a label: "
+            hint = Hint(hint, without, inspection.command(label=label))
+        raise InputError(problem, f"expected a {label} for each sample", hint)
 
 
 def _choice(inspection: Inspection, samples: Samples, column: str) -> str:
