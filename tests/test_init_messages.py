@@ -93,6 +93,17 @@ def _save_vectors(file: BinaryIO) -> None:
     np.savez(file, images=images_of_file, labels=labels, vectors=np.full((4, 4), 0.5))
 
 
+def _save_two_columns(file: BinaryIO) -> None:
+    """Images and two arrays of numbers, neither of which is called as labels are."""
+    images_of_file, numbers = np.zeros((4, 8, 8, 3), np.uint8), np.arange(4)
+    np.savez(file, images=images_of_file, foo=numbers % 2, bar=numbers % 3)
+
+
+def _save_no_labels(file: BinaryIO) -> None:
+    """Images and vectors."""
+    np.savez(file, images=np.zeros((4, 8, 8, 3), np.uint8), vectors=np.full((4, 4), 0.5))
+
+
 ARRAYS_WITH_VECTORS = {"train.npz": in_memory(_save_vectors)}
 
 
@@ -689,6 +700,16 @@ def test_what_init_says_is_true_of_the_folder(name: str, tmp_path: Path) -> None
 
 
 COMMANDS: dict[str, Saying] = {
+    "a file of arrays without a column called label": Saying(
+        {"a.npz": in_memory(_save_two_columns), "b.npz": ARRAYS["train.npz"]},
+        "",
+        ("4 of 4 samples, 2 classes: imagenet-prep init data --label a.npz:foo\n",),
+    ),
+    "a file of arrays without labels": Saying(
+        {"a.npz": in_memory(_save_no_labels), "b.npz": ARRAYS["train.npz"]},
+        "",
+        ("0 of 4 samples, 0 classes: imagenet-prep init data --label a.npz:\n",),
+    ),
     "a split for values with other signs": Saying(
         _labelled(l_csv=PARTITION), "--split train=y", ("x-1", "train"), status=2
     ),

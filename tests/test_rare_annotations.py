@@ -218,7 +218,7 @@ def test_annotations_out_of_the_root_are_named(images: Path, tmp_path: Path) -> 
         save(tmp_path / "far" / name, xml())
     error = refusal(images, tmp_path / "root", {"voc": [str(tmp_path / "far")]})
     assert "several annotations fit a.jpg: ../far/annotations/a.xml, ../far/labels/a.xml" in error
-    assert "keep one of these files, and rename or remove the others" in error
+    assert f"keep one of these files, and move the others out of {tmp_path / 'far'}" in error
 
 
 def test_images_of_a_file_without_boxes_are_counted() -> None:
