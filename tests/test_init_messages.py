@@ -473,6 +473,12 @@ SAYINGS: dict[str, Saying] = {
         ("names 3 of 4 arrays, and not 3.npy\nevery array needs a line",),
         absent=(" images", " image "),
     ),
+    "a document of some images": Saying(
+        _labelled(l_json=b'{"cat": ["0.jpg", "1.jpg"], "dog": ["2.jpg", "3.jpg"]}'),
+        "",
+        ("names 4 of 6 images, and not 4.jpg\nevery image needs an entry",),
+        absent=("needs a line",),
+    ),
     "an image among arrays": Saying(
         {**{f"{number}.npy": ARRAY for number in range(4)}, "x": picture("x.jpg")},
         "",

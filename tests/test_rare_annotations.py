@@ -224,8 +224,10 @@ def test_annotations_out_of_the_root_are_named(images: Path, tmp_path: Path) -> 
 def test_images_of_a_file_without_boxes_are_counted() -> None:
     """A recipe can't leave them out: `unannotated` is for files of annotations."""
     image = RowImage("a.jpg", "row 1", "", "", None, None, None, [], {})
-    with pytest.raises(PrepError, match=r"1 image is in files without boxes: b\.jpg") as caught:
-        RowMarks({"a.jpg": image}).mark(["a.jpg", "b.jpg"], lambda _: (9, 9), BoxFile(), ())
+    files = (Path("a.parquet"), Path("b.parquet"))
+    marks = RowMarks({"a.jpg": image})
+    with pytest.raises(PrepError, match=r"^b\.parquet has no boxes.*\(1 image\)\n") as caught:
+        marks.mark(["a.jpg", "b.jpg"], lambda _: (9, 9), files.__getitem__, BoxFile(), ())
     assert "unannotated" not in str(caught.value)
 
 

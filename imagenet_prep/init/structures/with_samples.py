@@ -213,7 +213,7 @@ def _ask_for_file(
 
 
 def _choices_of_file(samples: Samples, name: str) -> list[Alternative]:
-    """The columns of a file that may be the labels; if there is none, its samples without labels."""
+    """The columns of a file that may be the labels; without one, its samples without labels."""
     total = len(samples.names)
     table = _labels_of(samples, name, None)
     if table.has_labels:
