@@ -426,8 +426,13 @@ INPUTS = {
     ),
     "a manifest of a split that leads out": (
         FOLDERS + "splits: {train: {manifest: out.txt}}\n",
-        "out.txt, line 2: ../x is not written as a path below",
-        "correct the line, or change the folder where paths start, in `source`",
+        "out.txt, line 2: ../x is not the name of a file of `source`",
+        "expected the name of a file, such as ",
+    ),
+    "a manifest of a split that leads out of a manifest": (
+        "manifest_file: pair-a.txt\nsplits: {train: {manifest: out.txt}}\n",
+        "out.txt, line 2: ../x is not the name of a file of `manifest_file`",
+        "expected the name of a file, such as arrays/0.npy",
     ),
     "a manifest that leads out of the folder of a pattern": (
         "manifest_file: absolute.txt\ninput_file_pattern: ../*/arrays/*.npy\n",

@@ -602,8 +602,8 @@ def test_a_question_says_what_each_way_leaves_out(tmp_path: Path) -> None:
     Made(files).save(tmp_path / "data")
     with pytest.raises(InputError) as caught:
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
-    assert "class-folders leaves out: " in caught.value.hint
-    assert "more.zip" in caught.value.hint
+    assert "class-folders leaves something out (1 .zip that would not " in caught.value.hint
+    assert "more.zip)" in caught.value.hint
     assert len(caught.value.choices) == 2
 
 

@@ -246,8 +246,7 @@ def _question(inspection: Inspection, interpretations: Mapping[str, Interpretati
         alternatives += ways
         losses = find_unread(inspection, interpretation).losses
         if losses:
-            lost = [loss.what.removeprefix(f"{inspection.folder}/") for loss in losses]
-            hints.append(f"--as {name} leaves out: {'; '.join(lost)}")
+            hints.append(f"--as {name} leaves something out ({_lost_text(inspection, losses)})")
     ways_text = number_of(way_count, "way")
     if stopped_count:
         ways_text += f", and {stopped_count} more would stop"
@@ -263,6 +262,17 @@ def _question(inspection: Inspection, interpretations: Mapping[str, Interpretati
     lines = [_choice_line(inspection, alternative) for alternative in first_alternatives]
     error = InputError(problem, expected, "; ".join(hints))
     return error.with_choices(lines)
+
+
+def _lost_text(inspection: Inspection, losses: Sequence[InputError]) -> str:
+    """The sentences of losses, without the name of the folder."""
+    texts: list[str] = []
+    for loss in losses:
+        text = loss.what
+        for lead in ("/", ": ", " holds "):
+            text = text.removeprefix(f"{inspection.folder}{lead}")
+        texts.append(text)
+    return "; ".join(texts)
 
 
 def _alternative(inspection: Inspection, name: str, interpretation: Interpretation) -> Alternative:
