@@ -182,7 +182,7 @@ def test_a_writer_is_for_one_block(tmp_path: Path) -> None:
         shards.write({"n": 1})
     with pytest.raises(UsageError, match="within the with block"):
         shards.write({"n": 2})
-    with pytest.raises(UsageError, match="was used before"):
+    with pytest.raises(UsageError, match="was used in another with block"):
         shards.__enter__()
     assert numbers(shards.paths[0]) == [1]
 

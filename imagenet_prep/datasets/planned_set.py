@@ -207,7 +207,7 @@ def _boxes_csv(layout: Layout, split: str) -> AnyPath:
 
 
 def _mend_boxes(path: AnyPath, boxes: int, expected_boxes: int) -> Hint:
-    """What to do about a file with another number of boxes than the shards have."""
+    """The remedy for a file with another number of boxes than the shards have."""
     if boxes < expected_boxes:
         return Hint(f"restore {path}, or make it again with ", mention("annotate"))
     mend = f"restore {path} as it was"

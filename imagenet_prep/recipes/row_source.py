@@ -375,7 +375,8 @@ def _size_of(values: Mapping[str, Any], place: str) -> Size | None:
     width = read_number(width_cell, place, "width")
     height = read_number(height_cell, place, "height")
     if min(width, height) < 1:
-        raise fault(place, f"the size is {width:g} x {height:g}", "expected at least 1 x 1 pixels")
+        problem = f"width x height of the image is {width:g} x {height:g}"
+        raise fault(place, problem, "expected at least 1 x 1 pixels")
     return int(width), int(height)
 
 

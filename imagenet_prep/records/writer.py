@@ -168,8 +168,8 @@ class ShardWriter:
         """
         if self._open:
             raise UsageError(
-                f"this writer of {self._prefix} was used before",
-                "expected a new one for each block",
+                f"this ShardWriter of {self._prefix} was used in another with block",
+                "expected a new ShardWriter for each with block",
             )
         with contextlib.ExitStack() as stack:
             self._store = stack.enter_context(staging(self._prefix))

@@ -119,7 +119,11 @@ def _print_recoded(counts: Mapping[str, int]) -> None:
     images = " and ".join(number_of(count, ending) for ending, count in recoded.items())
     jpegs = "an 8-bit JPEG" if sum(recoded.values()) == 1 else "8-bit JPEGs"
     text = f"  {images} became {jpegs}"
-    losses = [f"{name} of {counts[name]:,}" for name in LOST if counts[name]]
+    losses: list[str] = []
+    for name in LOST:
+        if counts[name]:
+            lost_part = "the lower 8 of 16 bits" if name == "16 bits" else name
+            losses.append(f"{lost_part} in {number_of(counts[name], 'image')}")
     if losses:
         loss_list = ", ".join(losses)
         text += f": lost {loss_list}"
