@@ -521,7 +521,7 @@ SAYINGS: dict[str, Saying] = {
     "a path of two images": Saying(
         {**PETS, "l.csv": table([*PETS, "0.jpg"], "file,label", "x y")},
         "",
-        ("l.csv: 1 path leads to no image, or to several: 0.jpg in line 8;",),
+        ("l.csv: 1 path leads to no image, or to several: 0.jpg in line 8)",),
         absent=("not there",),
     ),
     "columns without labels": Saying(
