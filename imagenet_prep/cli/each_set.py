@@ -68,6 +68,7 @@ def _each_of_several(
 def _sets_at(place: Layout | AnyPath) -> Sequence[Layout]:
     """The sets of a folder; none for a file, or a folder that can't be listed."""
     if isinstance(place, Layout):
-        with contextlib.suppress(InputError, OSError):  # the work meets the same error and reports it
+        # the work meets the same error and reports it
+        with contextlib.suppress(InputError, OSError):
             return place.sets()
     return ()
