@@ -171,7 +171,7 @@ class WriteError(PrepError):
 
 
 class WorkerError(PrepError):
-    """A bug of this package that surfaced in a worker; ``detail`` holds the worker's traceback."""
+    """An exception in a worker that nothing expects; ``detail`` holds the worker's traceback."""
 
 
 class Terminated(BaseException):

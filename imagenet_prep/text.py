@@ -30,6 +30,11 @@ _PAGE_STARTS = (
 )
 
 
+def row_text(number: int) -> str:
+    """A row of a table by its number from 0, as messages count rows: from 1."""
+    return f"row {number + 1:,}"
+
+
 def is_web_page(head: bytes) -> bool:
     """Whether a file that starts with these bytes is a web page or XML."""
     return head.removeprefix(b"\xef\xbb\xbf").lstrip().lower().startswith(_PAGE_STARTS)

@@ -377,7 +377,7 @@ FOLDERS: dict[str, Made] = {
     ),
     "inner folders of one name": refused(
         images("a/x/1.jpg", "b/x/2.jpg"),
-        *("a/x and b/x have one name as classes", "--as folder-paths"),
+        *("a/x and b/x would be one class, x", "--as folder-paths"),
         structure="inner-folders",
     ),
     "nested class folders in a tar": refused(one_tar(*DEEP), "class_folder: inner"),

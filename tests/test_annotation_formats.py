@@ -377,6 +377,18 @@ CASES: Mapping[str, Case] = {
         {"train/a1.jpg": [CAT], "train/b2.jpg": [DOG]},
         "names: in/class-descriptions-boxable.csv",
     ),
+    "Open Images: classes whose names are numbers": Case(
+        "csv-boxes",
+        {
+            "train-annotations-bbox.csv": (
+                "ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax\n"
+                "a1,xclick,10,1,0.1,0.5,0.1,0.5\nb2,xclick,1,1,0.2,0.9,0.2,0.9\n"
+            ),
+            "class-descriptions-boxable.csv": "LabelName,DisplayName\n1,1\n10,0\n",
+        },
+        {"train/a1.jpg": [("0", *CAT[1:])], "train/b2.jpg": [("1", *DOG[1:])]},
+        "names: in/class-descriptions-boxable.csv",
+    ),
     "a CSV of corners and sizes": Case(
         "csv-boxes",
         {"boxes.csv": "image,label,x,y,width,height\na.jpg,cat,8,4,32,16\nb.jpg,dog,16,8,56,28\n"},
@@ -842,7 +854,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
         "no column has a usual name of a class; expected one of kind, breed, or a column such as "
         "label or class; "
         "if it is one of them, choose it: "
-        "imagenet-prep init in --as csv-boxes --label kind",
+        "imagenet-prep init in --as csv-boxes --label kind --output ",
     ),
     "CSV: a row cut short, and a column of images of another name": (
         {"b.csv": "bild,label,xmin,ymin,xmax,ymax\na.jpg,cat,1,1,9,9\na.jpg\n"},

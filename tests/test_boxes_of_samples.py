@@ -94,7 +94,7 @@ def test_a_class_beyond_the_names_counts_them(tmp_path: Path) -> None:
     (tmp_path / "r.yaml").write_text("source: {parquet: a.parquet}\n")
     with pytest.raises(InputError) as caught:
         load(tmp_path / "r.yaml", None, ENGINE)
-    assert caught.value.what.endswith("row 0: the class of a box is 3")
+    assert caught.value.what.endswith("row 1: the class of a box is 3")
     assert caught.value.detail == "expected at most 0: 1 class has a name"
 
 

@@ -426,8 +426,13 @@ INPUTS = {
     ),
     "a manifest of a split that leads out": (
         FOLDERS + "splits: {train: {manifest: out.txt}}\n",
-        "out.txt, line 2: ../x is not written as a path below",
-        "correct the line, or change the folder where paths start, in `source`",
+        "out.txt, line 2: ../x is not the name of a file of `source`",
+        "expected the name of a file, such as ",
+    ),
+    "a manifest of a split that leads out of a manifest": (
+        "manifest_file: pair-a.txt\nsplits: {train: {manifest: out.txt}}\n",
+        "out.txt, line 2: ../x is not the name of a file of `manifest_file`",
+        "expected the name of a file, such as arrays/0.npy",
     ),
     "a manifest that leads out of the folder of a pattern": (
         "manifest_file: absolute.txt\ninput_file_pattern: ../*/arrays/*.npy\n",
@@ -662,6 +667,11 @@ INPUTS = {
         "signs.csv, line 3: the labels are -1 and 1",
         "write classes as 0 and 1, or by their names\n",
     ),
+    "two signs, one of them in a list": (
+        FILES + "labels: signs.jsonl\n",
+        "signs.jsonl, line 1: the labels are -1 and 1",
+        "labels: {file: ..., unlabelled: keep} takes -1 as no label",
+    ),
     "a mask of two images": (
         "source: {files: 'pair/*'}\nmask: {folder: pair-masks}\n",
         "the mask pair-masks/0.png fits pair/0.bmp and pair/0.png",
@@ -797,6 +807,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "bad.jsonl": '{"path": "0.npy"}\n{"path": \n',
         "half.txt": "0.npy:1\n1.npy:0.5\n",
         "fractions.csv": "file_name,label\nflowers/rose/0.png,1\nflowers/daisy/0.png,0.5\n",
+        "signs.jsonl": '{"path": "0.npy", "label": -1}\n{"path": "1.npy", "label": [1]}\n',
         "signs.csv": "file_name,label\nflowers/rose/0.png,1\nflowers/daisy/0.png,-1\n",
         "ones.csv": "0.npy,1,1\n1.npy,2,2\n",
         "pair-a.txt": "arrays/0.npy\n",

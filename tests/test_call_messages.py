@@ -25,6 +25,7 @@ REFUSED: dict[str, tuple[str, str]] = {
         "run d --set consume=1 --engine ray",
         "--set consume=1 with --engine ray",
     ),
+    "a format": ("export zip .", "'FORMAT': 'zip' is not one of 'arrayrecord', 'croissant', "),
     "a folder of shards": ("status . --output none", "expected a folder of shards"),
 }
 

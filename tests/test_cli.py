@@ -33,6 +33,7 @@ from running import PROGRAM, command, error_lines, held, prep
 from imagenet_prep.cli import COMMANDS, INTERRUPTED, _stopped, cli
 from imagenet_prep.cli.base_command import LongCommand, every_command
 from imagenet_prep.cli.commands import load_commands
+from imagenet_prep.cli.option_types import NewFile
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.hints import install_extra
 from imagenet_prep.ilsvrc2012.astray import own_images
@@ -225,6 +226,16 @@ def test_what_is_not_ours_is_not_written_over(tmp_path: Path) -> None:
     assert any(remedy.endswith("verify with --allow-incomplete") for remedy in remedies), remedies
 
 
+def test_the_digests_of_a_raw_folder_are_not_written_over(tmp_path: Path) -> None:
+    """An outcome of a command under their name is."""
+    path = tmp_path / "checked.json"
+    path.write_text('{"images": {}}')
+    with pytest.raises(click.BadParameter, match="may hold the digests of checked images"):
+        NewFile(b"{").convert(str(path), None, None)
+    path.write_text('{\n  "command": "verify"}')
+    assert NewFile(b"{").convert(str(path), None, None) == path
+
+
 # what the system refuses --------------------------------------------------------------------------
 
 
@@ -340,8 +351,8 @@ def test_commands_to_copy_call_the_program_as_it_was_called(tmp_path: Path) -> N
     as_json = json.loads(off_path(program, "status", made_here, "--json", "-", cwd=tmp_path).stdout)
     assert shlex.split(as_json["next_command"])[0] == str(program)
     (tmp_path / "none").mkdir()
-    error = off_path(program, "verify", "none", cwd=tmp_path).stderr.splitlines()
-    assert shlex.split(error[2])[:2] == [str(program), "download"]
+    error = off_path(program, "verify", "none", cwd=tmp_path).stderr
+    assert after(error, "run the next step: ")[:2] == [str(program), "download"]
 
 
 def test_a_path_that_begins_with_a_dash_can_be_copied(tmp_path: Path, tiny_data_dir: Path) -> None:

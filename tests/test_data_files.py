@@ -325,11 +325,35 @@ def test_zips_are_listed_as_tars_are(tmp_path: Path) -> None:
 
 
 def test_a_damaged_zip_is_no_archive_of_images(tmp_path: Path) -> None:
-    """Init asks for it to be unpacked, which names the damage."""
+    """Init names the damage, and does not ask for it to be unpacked."""
     content = kept_in_archives.zipped({"cat/1.jpg": _jpeg(1)})
     write(tmp_path / "in", **{"a.zip": content[:-10]})
-    with pytest.raises(InputError, match=r"unzip -q"):
+    with pytest.raises(InputError, match=r"a\.zip is cut, damaged at its end") as caught:
         init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
+    assert "unzip" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("file", "members", "hint"),
+    [
+        ("a.zip", {"x.txt": b"a"}, "a function of yours can read"),
+        ("a.zip", {"x.tar": b"a"}, "unzip -q "),
+        (
+            "imagenet-object-localization-challenge.zip",
+            {"val/1.jpg": _jpeg(1), "val.csv": b"a"},
+            "without a recipe: imagenet-prep convert in-shards --raw ",
+        ),
+    ],
+)
+def test_a_zip_that_needs_no_unpacking(
+    tmp_path: Path, file: str, members: dict[str, bytes], hint: str
+) -> None:
+    """Neither one without images or archives, nor Kaggle's of ImageNet, which convert reads."""
+    write(tmp_path / "in", **{file: kept_in_archives.zipped(members)})
+    with pytest.raises(InputError) as caught:
+        init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
+    assert hint in str(caught.value)
+    assert ("unzip" in str(caught.value)) is ("unzip" in hint)
 
 
 def test_the_parts_of_an_archive_are_joined_by_a_command(tmp_path: Path) -> None:

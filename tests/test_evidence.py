@@ -602,8 +602,8 @@ def test_a_question_says_what_each_way_leaves_out(tmp_path: Path) -> None:
     Made(files).save(tmp_path / "data")
     with pytest.raises(InputError) as caught:
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
-    assert "class-folders leaves out: " in caught.value.hint
-    assert "more.zip" in caught.value.hint
+    assert "class-folders leaves something out (1 .zip that would not " in caught.value.hint
+    assert "more.zip)" in caught.value.hint
     assert len(caught.value.choices) == 2
 
 
@@ -810,9 +810,10 @@ def test_names_in_order_count_from_the_first_label(
         assert list(summary.classes) == right
 
 
-def test_names_that_lack_a_class_are_refused(tmp_path: Path) -> None:
-    """init and a recipe name the id without a name."""
-    Made({**images(*CATS), "n.json": b'{"cat": "feline"}'}).save(tmp_path / "data")
+@pytest.mark.parametrize("names", [b'{"cat": "feline"}', b'{"cat": "feline", "dog": ""}'])
+def test_names_that_lack_a_class_are_refused(tmp_path: Path, names: bytes) -> None:
+    """init and a recipe name the id without a name, or with an empty one."""
+    Made({**images(*CATS), "n.json": names}).save(tmp_path / "data")
     with pytest.raises(InputError, match=r"no name found in .* for 1 of 2 classes: dog"):
         init(
             tmp_path / "data",

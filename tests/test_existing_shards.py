@@ -354,17 +354,24 @@ def test_replaced_shards_are_noted(layout: Layout) -> None:
 
 def test_boxes_that_were_asked_for_are_not_brought_back(layout: Layout) -> None:
     """A set with boxes of validation images, and the same conversion without them: annotate would
-    change nothing.
+    change nothing, except for lost boxes of train images.
     """
 
-    def plan_of(settings: dict[str, object], boxes: int) -> Plan:
-        totals = {"validation": SplitTotals(4, 4, 1, boxes, 2)}
-        plan = made_plan({"validation": 2}, settings=settings, totals=totals)
+    def plan_of(settings: dict[str, object], boxes: int, train_boxes: int = 3) -> Plan:
+        totals = {
+            "train": SplitTotals(4, 4, 1, train_boxes, 2),
+            "validation": SplitTotals(4, 4, 1, boxes, 2),
+        }
+        plan = made_plan({"train": 2, "validation": 2}, settings=settings, totals=totals)
         return replace(plan, dataset=replace(plan.dataset, kind=ILSVRC2012))
 
     save_plan(layout, plan_of({"validation_boxes": True}, 3))
     again = "make them again with --overwrite, or choose another folder with --output"
     lines = refusal(replacing(FIRST), layout, plan_of({"validation_boxes": False}, 0), {})
     assert lines[-1] == again
-    lines = refusal(replacing(FIRST), layout, plan_of({"validation_boxes": True}, 0), {})
-    assert lines[-1].startswith("bring the boxes back")
+    for without_boxes in (
+        plan_of({"validation_boxes": True}, 0),
+        plan_of({"validation_boxes": False}, 0, train_boxes=0),
+    ):
+        lines = refusal(replacing(FIRST), layout, without_boxes, {})
+        assert lines[-1].startswith("bring the boxes back")

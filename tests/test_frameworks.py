@@ -392,7 +392,7 @@ def test_a_loader_that_nobody_divides_is_refused(
         assert by_rank(seen, program, phase) == [every if program == "foreign" else every[2:]]
         return
     for error in seen[program]:
-        assert "each of 2 ranks would see all records" in str(error)
+        assert "each of 2 ranks would get all records" in str(error)
         assert "iterate over the Loader itself, or over accelerator.prepare(loader)" in str(error)
 
 

@@ -260,7 +260,7 @@ def test_a_file_of_another_class_is_named_with_both(tmp_path: Path) -> None:
         make(tmp_path, recipe)
     words = "1 file has another label now: data/x/0000.jpg was of cat, and is of dog"
     assert words in caught.value.what
-    assert "restore the earlier files, labels and splits, or" in caught.value.hint
+    assert "restore the earlier files, labels and splits; or, to make" in caught.value.hint
     assert shards(Layout(tmp_path / "out")) == first
 
 

@@ -243,7 +243,7 @@ def test_a_row_of_another_name_or_label_is_refused(
     """
     row = {"image": {"bytes": b"", "path": name}, "label": label}
     path = write_parquet(hub_dir / "raw-data" / "data" / f"{split}-00001-of-00003.parquet", [row])
-    assert _refused(hub_dir).what == f"{path}, row 0: {name!r} {said}"
+    assert _refused(hub_dir).what == f"{path}, row 1: {name!r} {said}"
 
 
 def test_an_image_that_is_there_twice_is_refused(hub_dir: Path, made_tiny: MadeSet) -> None:
@@ -256,13 +256,13 @@ def test_an_image_that_is_there_twice_is_refused(hub_dir: Path, made_tiny: MadeS
     assert error.what == f"{data} holds {name} twice"
     assert (
         error.detail
-        == "train-00000-of-00003.parquet, row 0 and train-00001-of-00003.parquet, row 0"
+        == "train-00000-of-00003.parquet, row 1 and train-00001-of-00003.parquet, row 1"
     )
     write_parquet(data / "train-00000-of-00003.parquet", rows * 2)
     write_parquet(data / "train-00001-of-00003.parquet", [])
     assert (
         _refused(hub_dir).detail
-        == "train-00000-of-00003.parquet, row 0 and train-00000-of-00003.parquet, row 1"
+        == "train-00000-of-00003.parquet, row 1 and train-00000-of-00003.parquet, row 2"
     )
     assert _refused(hub_dir).hint == "get an intact copy of it"
 
@@ -288,7 +288,7 @@ def test_a_copy_that_was_not_read_is_read_as_its_note_says(
     progress = Silent()
     with pytest.raises(IncompleteError):
         convert(layout, ENGINE, progress=progress)
-    assert f"indexing {pattern}" in progress.notes
+    assert f"indexing {pattern} for train" in progress.notes
     for path in existing(pattern.parent, pattern.name):
         path.unlink()
     assert find_source(layout, "train") == ImageFolders(folder, "train")

@@ -93,6 +93,17 @@ def _save_vectors(file: BinaryIO) -> None:
     np.savez(file, images=images_of_file, labels=labels, vectors=np.full((4, 4), 0.5))
 
 
+def _save_two_columns(file: BinaryIO) -> None:
+    """Images and two arrays of numbers, neither of which is called as labels are."""
+    images_of_file, numbers = np.zeros((4, 8, 8, 3), np.uint8), np.arange(4)
+    np.savez(file, images=images_of_file, foo=numbers % 2, bar=numbers % 3)
+
+
+def _save_no_labels(file: BinaryIO) -> None:
+    """Images and vectors."""
+    np.savez(file, images=np.zeros((4, 8, 8, 3), np.uint8), vectors=np.full((4, 4), 0.5))
+
+
 ARRAYS_WITH_VECTORS = {"train.npz": in_memory(_save_vectors)}
 
 
@@ -331,6 +342,16 @@ SAYINGS: dict[str, Saying] = {
         status=2,
         absent=("is no image",),
     ),
+    "lists of names with a start of their own": Saying(
+        {
+            **images(*PETS),
+            "x.txt": "".join(f"v1-{name}\n" for name in [*PETS][:-1]).encode(),
+            "y.txt": f"v1-{[*PETS][-1]}\n".encode(),
+        },
+        "--split train=x.txt --split test=y.txt --strip v1-",
+        (f"found {len(PETS)} images in 2 classes, in train and test",),
+        status=0,
+    ),
     "an image in two lists": Saying(
         {**images(*PETS), "x.txt": b"cat/0.jpg\ndog/0.jpg\n", "y.txt": b"dog/1.jpg\ncat/0.jpg\n"},
         "--split train=x.txt --split test=y.txt",
@@ -470,6 +491,12 @@ SAYINGS: dict[str, Saying] = {
         ("names 3 of 4 arrays, and not 3.npy\nevery array needs a line",),
         absent=(" images", " image "),
     ),
+    "a document of some images": Saying(
+        _labelled(l_json=b'{"cat": ["0.jpg", "1.jpg"], "dog": ["2.jpg", "3.jpg"]}'),
+        "",
+        ("names 4 of 6 images, and not 4.jpg\nevery image needs an entry",),
+        absent=("needs a line",),
+    ),
     "an image among arrays": Saying(
         {**{f"{number}.npy": ARRAY for number in range(4)}, "x": picture("x.jpg")},
         "",
@@ -494,7 +521,7 @@ SAYINGS: dict[str, Saying] = {
     "a path of two images": Saying(
         {**PETS, "l.csv": table([*PETS, "0.jpg"], "file,label", "x y")},
         "",
-        ("l.csv: 1 path leads to no image, or to several: 0.jpg in line 8;",),
+        ("l.csv: 1 path leads to no image, or to several: 0.jpg in line 8)",),
         absent=("not there",),
     ),
     "columns without labels": Saying(
@@ -697,6 +724,16 @@ def test_what_init_says_is_true_of_the_folder(name: str, tmp_path: Path) -> None
 
 
 COMMANDS: dict[str, Saying] = {
+    "a file of arrays without a column called label": Saying(
+        {"a.npz": in_memory(_save_two_columns), "b.npz": ARRAYS["train.npz"]},
+        "",
+        ("4 of 4 samples, 2 classes: imagenet-prep init data --label a.npz:foo\n",),
+    ),
+    "a file of arrays without labels": Saying(
+        {"a.npz": in_memory(_save_no_labels), "b.npz": ARRAYS["train.npz"]},
+        "",
+        ("0 of 4 samples, 0 classes: imagenet-prep init data --label a.npz:\n",),
+    ),
     "a split for values with other signs": Saying(
         _labelled(l_csv=PARTITION), "--split train=y", ("x-1", "train"), status=2
     ),

@@ -30,6 +30,7 @@ from imagenet_prep import (
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.demo.made_annotations import boxes_csv
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import kaggle
 from imagenet_prep.model import Silent, StageStatus
 from imagenet_prep.pipeline import missing_archives, verify_and_repair
@@ -128,6 +129,8 @@ def test_every_form_gives_the_same_shards(
         sum(len(each.lines) for each in annotations)
         for annotations in (made.annotations, made.validation_annotations)
     ]
+    following = command("convert", tmp_path, (("raw", copies[form]),))
+    assert status(Layout(tmp_path)).following == following  # not to download what is there
     assert layout.boxes_csv.read_bytes() == made.boxes_csv
     assert layout.validation_boxes_csv.read_bytes() == boxes_csv(made.validation_annotations)
     convert(layout, make_engine("processes", 2), PART)

@@ -147,7 +147,7 @@ def test_other_columns_are_refused(tmp_path: Path, columns: dict[str, pa.DataTyp
 def test_a_row_without_its_image_is_named(tmp_path: Path, lacking: dict[str, None]) -> None:
     """Nothing where bytes, path or label should be: no image is left out without a word."""
     path = write_parquet(tmp_path / "a.parquet", _rows(**lacking), group=50)
-    with pytest.raises(InputError, match="in row 97") as caught:
+    with pytest.raises(InputError, match="in row 98") as caught:
         list(iter_rows(path))
     part = next(iter(lacking))
     noun = part if part in ("path", "label") else "bytes"
@@ -159,7 +159,7 @@ def test_a_null_in_any_data_set_is_no_matter_of_labels(tmp_path: Path) -> None:
     path = write_parquet(tmp_path / "a.parquet", _rows(bytes=None, path=None, label=None), group=50)
     with pytest.raises(InputError) as caught:
         list(iter_samples(path, read_schema(path)))
-    assert caught.value.what == f"{path} has no bytes of an image in row 97"
+    assert caught.value.what == f"{path} has no bytes of an image in row 98"
     assert "label" not in str(caught.value)
 
 
@@ -206,11 +206,11 @@ def test_a_file_with_a_hole_is_refused_with_its_row(tmp_path: Path) -> None:
     with path.open("r+b") as file:
         file.seek(begin)
         file.write(bytes(3000))
-    with pytest.raises(InputError, match="at row 100") as caught:
+    with pytest.raises(InputError, match="at row 101") as caught:
         list(iter_rows(path))
     assert str(path) in caught.value.what
     assert _read_all(path, [99]) == [IMAGES[99]]
-    with pytest.raises(InputError, match="at row 100"):
+    with pytest.raises(InputError, match="at row 101"):
         _read_all(path, [99, 120])
 
 

@@ -340,6 +340,10 @@ FAULTS = {
         "from PIL import Image\ndef rows():\n    yield {'image': Image.new('L', (1, 1))}\n",
         "row 1: image is <PIL.Image.Image",
     ),
+    "the class of images": (
+        "from PIL import Image\ndef rows():\n    yield {'image': Image.Image}\n",
+        "row 1: image is <class 'PIL.Image.Image'> (type) expected the bytes",
+    ),
     "a number that NumPy made": (
         "import numpy\ndef rows():\n    yield {'image': numpy.uint8(1)}\n",
         "expected the bytes of an image file correct it",

@@ -189,7 +189,8 @@ def test_what_is_missing_is_named_by_rank(layout: Layout) -> None:
     before = existing(layout.state_dir, "*")
     with pytest.raises(InputError, match=r"9 of 16 shards .*train-00001-of-00008") as caught:
         merge(layout)
-    assert caught.value.detail == "expected from ranks 0, 1, 3 of 4"
+    detail = "expected all shards: these are the shards of ranks 0, 1, 3 (of 4)"
+    assert caught.value.detail == detail
     assert caught.value.hint.startswith("run these ranks again, or the same imagenet-prep convert ")
     assert existing(layout.state_dir, "*") == before
     make_ranks(layout, 1, 3, 0)

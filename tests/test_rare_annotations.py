@@ -218,14 +218,16 @@ def test_annotations_out_of_the_root_are_named(images: Path, tmp_path: Path) -> 
         save(tmp_path / "far" / name, xml())
     error = refusal(images, tmp_path / "root", {"voc": [str(tmp_path / "far")]})
     assert "several annotations fit a.jpg: ../far/annotations/a.xml, ../far/labels/a.xml" in error
-    assert "keep one of these files, and rename or remove the others" in error
+    assert f"keep one of these files, and move the others out of {tmp_path / 'far'}" in error
 
 
 def test_images_of_a_file_without_boxes_are_counted() -> None:
     """A recipe can't leave them out: `unannotated` is for files of annotations."""
     image = RowImage("a.jpg", "row 1", "", "", None, None, None, [], {})
-    with pytest.raises(PrepError, match=r"1 image is in files without boxes: b\.jpg") as caught:
-        RowMarks({"a.jpg": image}).mark(["a.jpg", "b.jpg"], lambda _: (9, 9), BoxFile(), ())
+    files = (Path("a.parquet"), Path("b.parquet"))
+    marks = RowMarks({"a.jpg": image})
+    with pytest.raises(PrepError, match=r"^b\.parquet has no boxes.*\(1 image\)\n") as caught:
+        marks.mark(["a.jpg", "b.jpg"], lambda _: (9, 9), files.__getitem__, BoxFile(), ())
     assert "unannotated" not in str(caught.value)
 
 

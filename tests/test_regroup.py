@@ -178,7 +178,7 @@ def test_a_damaged_bundle_of_raw_data_that_is_there(tmp_path: Path) -> None:
     bundle = tmp_path / "run" / "bundles" / "train-00000-of-00001"
     bundle.parent.mkdir(parents=True)
     bundle.write_bytes(b"image" + bytes(4))
-    with pytest.raises(InputError, match="is damaged") as caught:
+    with pytest.raises(InputError, match="is not as it was written") as caught:
         Bundle(bundle).open()(Row("a.jpg", 0, 5, 0))
     assert caught.value.hint.startswith("if the raw data is there, run the same command again; ")
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from kept_in_archives import lmdb
 from made_folders import arrays, batch, framed, idx, parquet, picture, write, zipped
 from made_tars import pack
 
@@ -253,14 +254,19 @@ def test_damaged_arrays_are_named(tmp_path: Path, files: dict[str, bytes]) -> No
             "these arrays are not images with a label each: x of shape 16 x 8 x 8, y of shape 3",
         ),
         ("arrays: f", b"\0\0\x08\3" + b"\0\0\3\xff" * 3 + bytes(4), "claims"),
-        ("arrays: f", b"nothing", "can't be read as arrays"),
+        ("arrays: f", b"nothing", "can't be read as"),
         (
             "arrays: f",
             arrays(digits=(10, 784)),
             "/f: no array holds images: digits of shape 10 x 784",
         ),
+        (
+            "lmdb: f",
+            lmdb({b"a/b": picture("1.jpg"), b"a_b": picture("2.jpg")}),
+            "two keys of",
+        ),
     ],
-    ids=range(12),
+    ids=range(13),
 )
 def test_a_fault_names_file_and_reason(
     tmp_path: Path, source: str, content: bytes, reason: str
@@ -324,7 +330,7 @@ def test_a_column_replaces_the_usual_feature_of_its_name(tmp_path: Path) -> None
             [
                 "/a has labels in label",
                 "/b has no column called label, class or the like",
-                "label: false",
+                "label: false}; then files without that column (with false, all files) get no",
             ],
         ),
         (

@@ -105,7 +105,10 @@ def test_a_set_with_features_of_its_own_says_so(torch: Any, tmp_path: Path) -> N
     with pytest.raises(InputError, match="record 0 at byte 0") as caught:
         ImageDataset(imagenet_prep.open(tmp_path / "out", "train"))[0]
     assert caught.value.detail == "this set's recipe names its own features (class, image, label)"
-    assert caught.value.hint == 'read record.features["image"], or convert with `record: inception`'
+    assert (
+        caught.value.hint
+        == 'in Python: read record.features["image"], or convert with `record: inception`'
+    )
 
 
 def test_a_label_below_the_first_is_refused(torch: Any, tmp_path: Path) -> None:

@@ -224,7 +224,8 @@ def test_feature_spec_of_one_of_two_sets(tmp_path: Path) -> None:
     make_two_sets(tmp_path)
     with pytest.raises(UsageError, match="several sets: day, night") as caught:
         feature_spec(tmp_path / "out")
-    assert caught.value.hint == "give feature_spec the argument split"
+    assert caught.value.detail == "expected one of their splits: day, night"
+    assert caught.value.hint.endswith(f"feature_spec({str(tmp_path / 'out')!r}, split='day')")
     assert feature_spec(tmp_path / "out", split="night").keys() > {"image/encoded"}
     with pytest.raises(InputError, match=r"nowhere does not exist\nexpected a folder of shards"):
         feature_spec(tmp_path / "nowhere")

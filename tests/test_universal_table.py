@@ -823,6 +823,16 @@ def test_init_takes_a_parquet_of_images_as_before(tmp_path: Path) -> None:
         choose_table(path, ENGINE, InitOptions(image="image"))
 
 
+def test_bytes_that_are_no_images_are_not_called_so(tmp_path: Path) -> None:
+    """A table of paths with the digest of each file: the error says how it can be read."""
+    path = tmp_path / "t.parquet"
+    rows = [{"file_name": "1.jpg", "md5": b"12"}]
+    save(path, in_memory(lambda file: pq.write_table(pa.Table.from_pylist(rows), file)))
+    for options in (InitOptions(), InitOptions(image="file_name")):
+        with pytest.raises(InputError, match="bytes, md5, whose first values are not images"):
+            choose_table(path, ENGINE, options)
+
+
 @pytest.mark.parametrize("name", ["t.txt", "t.xlsx", "gone.csv"])
 def test_init_of_another_file_is_refused(tmp_path: Path, name: str) -> None:
     """It says what it takes."""

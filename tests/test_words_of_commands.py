@@ -40,6 +40,9 @@ def places(tmp_path: Path) -> Path:
     (tmp_path / "link").symlink_to("nowhere")
     os.mkfifo(tmp_path / "pipe")
     make_set(Layout(tmp_path / "set"))
+    (tmp_path / "verified/imagenet-prep").mkdir(parents=True)
+    for name in ("verdict.json", "problems.jsonl"):
+        (tmp_path / "verified/imagenet-prep" / name).write_text("{}")
     (tmp_path / "imagenet-prep").mkdir()
     (tmp_path / "imagenet-prep/verdict.json").write_text("{}")
     return tmp_path
@@ -62,6 +65,10 @@ def places(tmp_path: Path) -> Path:
         ),
         (
             "set/imagenet-prep/plan/plan.json",
+            "it belongs to a set of shards; expected a new file",
+        ),
+        (
+            "verified/imagenet-prep/verdict.json",
             "it belongs to a set of shards; expected a new file",
         ),
         ("imagenet-prep/verdict.json", ""),

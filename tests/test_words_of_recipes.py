@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -185,11 +186,12 @@ def test_the_largest_float_is_one_as_numpy_writes_it() -> None:
     assert typed(["3.4028235e38"], [1], is_text=True) == ("float", [3.4028235e38])
 
 
-def test_rows_of_one_image_may_all_hold_nan() -> None:
-    """NaN differs from itself, and says the same in all rows of an image."""
+@pytest.mark.parametrize("make_cell", [lambda: float("nan"), lambda: [1.5, float("nan")]])
+def test_rows_of_one_image_may_all_hold_nan(make_cell: Callable[[], Any]) -> None:
+    """NaN differs from itself, and says the same in all rows of an image, in a list, too."""
     values = {"file_name": "a.png", "class": "x", "age": math.nan} | dict.fromkeys(EDGES, 9)
     roles = find_roles(values, "t", None, None)
-    rows = [TableRow(values | {"age": float("nan")}, "t", "") for _ in range(2)]
+    rows = [TableRow(values | {"age": make_cell()}, "t", "") for _ in range(2)]
     [image] = gather(rows, roles, is_text=False).images
     assert len(image.objects) == 2
     lines = (

@@ -10,7 +10,7 @@ from imagenet_prep.escaping import command
 from imagenet_prep.hints import Hint
 from imagenet_prep.model import State
 from imagenet_prep.state.set_records import SetRecords
-from imagenet_prep.storage.layout import RAW_NAME, Layout
+from imagenet_prep.storage.layout import RAW_NAME, Layout, expected_names
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import either, listed
 
@@ -39,7 +39,7 @@ def no_shards(
     following = dataset.following(records, {"convert": converted, "annotate": "done"})
     return InputError(
         absence,
-        f"expected files with names like {example_split}-00000-of-01024",
+        expected_names(example_split),
         Hint("name the folder that holds them, or run the next step: ", following),
     )
 

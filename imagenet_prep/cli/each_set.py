@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from imagenet_prep.cli.command_outcome import CommandOutcome, error_facts, set_figures
 from imagenet_prep.cli.terminal import say, show_error
-from imagenet_prep.errors import PrepError
+from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 
@@ -68,6 +68,6 @@ def _each_of_several(
 def _sets_at(place: Layout | AnyPath) -> Sequence[Layout]:
     """The sets of a folder; none for a file, or a folder that can't be listed."""
     if isinstance(place, Layout):
-        with contextlib.suppress(OSError):  # the work meets the same error and reports it
+        with contextlib.suppress(InputError, OSError):  # the work meets the same error and reports it
             return place.sets()
     return ()

@@ -135,15 +135,32 @@ def _fault_of_existing(path: Path, beginning: bytes) -> str:
     if _is_state(path):
         return "it belongs to a set of shards; expected a new file"
     with path.open("rb") as file:
-        head = file.read(len(beginning))
-    if head == beginning:
+        head = file.read(_HEAD)
+    if path.name == _CHECKED and b'"command"' not in head:
+        return "it may hold the digests of checked images; expected a new file"
+    if head.startswith(beginning):
         return ""
     content = "holds something else" if head else "is empty"
     return f"it exists and {content}; expected a new file"
 
 
-_STATE = ("annotate.json", "demo.json", "exported.jsonl", "journal.jsonl", "manifest.json")
-_STATE_FOLDERS = ("index", "plan", "sets")
+_HEAD = 100
+"""First bytes of a file, which name the command in the outcome of one."""
+
+_CHECKED = "checked.json"
+"""The digests of checked images in a raw folder, which may have any name."""
+
+_STATE = (
+    "annotate.json",
+    "damaged-images.jsonl",
+    "demo.json",
+    "export.json",
+    "exported.jsonl",
+    "journal.jsonl",
+    "manifest.json",
+    "problems.jsonl",
+)
+_STATE_FOLDERS = ("consumed", "handed-over", "index", "plan", "sets")
 """Names in a folder of state: a clone of imagenet-prep has its name, and none of these."""
 
 

@@ -14,7 +14,7 @@ FEWER_WORKERS = "fewer --workers"
 
 def fault(error: Exception) -> PrepError:
     """An exception as a PrepError: unchanged, as a system error, as a lack of memory or of a
-    library, or as a bug with its traceback.
+    library, or with its traceback.
     """
     if isinstance(error, PrepError):
         return error
@@ -22,12 +22,12 @@ def fault(error: Exception) -> PrepError:
         hint = f"try {FEWER_WORKERS}, or free some memory, {AGAIN}"
         return PrepError("a worker ran out of memory", str(error), hint)
     if isinstance(error, ImportError):
-        hint = "install that library again, or imagenet-prep with the extra that has it"
+        hint = "install that library again, or the extra that has it"
         return UsageError("a worker can't import a library", str(error), hint)
     refused = as_error(error) if isinstance(error, OSError) else None
     if refused is not None:
         return refused
-    return WorkerError(f"a bug in a worker: {error!r}", traced(error))
+    return WorkerError(f"an unexpected error in a worker: {error!r}", traced(error))
 
 
 def no_worker(error: Exception) -> PrepError:

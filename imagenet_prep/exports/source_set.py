@@ -24,7 +24,7 @@ from imagenet_prep.registry import known_set, labels_of_classes
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.state.numbering import Numbering
 from imagenet_prep.state.set_state import SetState
-from imagenet_prep.storage.layout import STATE_NAME, Layout, grown_from, split_of
+from imagenet_prep.storage.layout import STATE_NAME, Layout, expected_names, grown_from, split_of
 from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.text import listed, number_of
 from imagenet_prep.tfrecord.framing import Framed
@@ -192,8 +192,8 @@ def _no_shards(state: SetState) -> InputError:
     """The error for a place without shards; a set on this machine has a next step."""
     place = state.layout.output_dir
     if local_or_none(place) is None:
-        expected = "expected files such as train-00000-of-01024"
-        return InputError(f"no shards in {place}", expected, "name the place that holds them")
+        hint = "name the place that holds them"
+        return InputError(f"no shards in {place}", expected_names(), hint)
     return no_shards(state.records, known_set(state.records, state.manifest), name_folder)
 
 

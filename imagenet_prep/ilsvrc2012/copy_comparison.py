@@ -77,7 +77,7 @@ def list_copy(
         elif isinstance(source, ConsumedImages):
             comparison.problems.append(_consumed(source))
         else:
-            progress.note(f"indexing {source.files}")
+            progress.note(f"indexing {source.files} for {source.split}")
             check = _check_of(source, digests, depth)
             recorder = check_as(InceptionRecorder(), check)
             comparison.take(source, engine, progress, recorder, by_class)

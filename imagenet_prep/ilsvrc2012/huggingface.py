@@ -20,7 +20,7 @@ from imagenet_prep.sources.tar_members import REMEDY
 from imagenet_prep.sources.tars import in_order
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_path
-from imagenet_prep.text import number_of
+from imagenet_prep.text import number_of, row_text
 
 #
 # The layout of https://huggingface.co/datasets/ILSVRC/imagenet-1k:
@@ -156,7 +156,7 @@ class _HubListing(Struct, frozen=True):
 
 
 def _row_place(path: Path, number: int, hub_name: str) -> str:
-    return f"{path}, row {number:,}: {hub_name[:100]!r}"
+    return f"{path}, {row_text(number)}: {hub_name[:100]!r}"
 
 
 def _refuse_wrong_label(

@@ -168,7 +168,12 @@ class ImageNet(CheckedDataset):
                 return command("demo", layout.data_dir, _numbers_of_demo(layout))
             missing_step = self._step_before(layout)
             if missing_step:
-                return missing_step
+                from imagenet_prep.ilsvrc2012.raw_data import where_annotated
+
+                annotated = where_annotated(layout)
+                if annotated is None:
+                    return missing_step
+                return self._convert_command(records.at(annotated))
             from imagenet_prep.ilsvrc2012.box_search import find_annotations
 
             is_annotated = states["annotate"] != "not started"

@@ -100,7 +100,7 @@ def plan(
 
 def _list_images(source: ImageSource, engine: Engine, progress: Progress, part: Part) -> Catalog:
     """The catalog of a split, of the classes of a part."""
-    progress.note(f"indexing {source.files}")
+    progress.note(f"indexing {source.files} for {source.split}")
     catalog = source.catalog(engine, progress)
     if part.is_whole:
         return catalog

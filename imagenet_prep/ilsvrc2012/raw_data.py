@@ -102,6 +102,22 @@ def find_source(layout: Layout, split: str) -> ImageSource | None:
     return ImageFolders.find_begun(layout, split) or consumed
 
 
+def where_annotated(layout: Layout) -> Layout | None:
+    """The layout with the folder of raw data that annotate read, if it has all images, and no other
+    one is named.
+    """
+    if layout.raw is not None:
+        return None
+    entries = load_json(layout.annotate_path)
+    entry = entries.get(facts.TRAIN) if isinstance(entries, dict) else None
+    raw = entry.get("raw") if isinstance(entry, dict) else None
+    if not isinstance(raw, str) or not raw:
+        return None
+    annotated = replace(layout, raw=raw)
+    has_all = all(find_source(annotated, split) for split in facts.SPLITS)
+    return annotated if has_all else None
+
+
 def hint_to_own_raw_data(layout: Layout) -> str:
     """The advice if DATA_DIR/raw-data has images, and --raw names another folder; or ""."""
     without_raw = replace(layout, raw=None)

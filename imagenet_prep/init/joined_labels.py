@@ -16,7 +16,7 @@ from imagenet_prep.init.label_tables import LabelsFile
 from imagenet_prep.init.table_forms import class_values
 from imagenet_prep.recipes.columns import has_ending_of
 from imagenet_prep.recipes.joined_tables import family_of, join_tables, split_in
-from imagenet_prep.recipes.labels_file import LabelTable
+from imagenet_prep.recipes.labels_file import LabelTable, Unit
 from imagenet_prep.recipes.splits import place_of_split
 from imagenet_prep.text import listed, number_of
 
@@ -163,7 +163,7 @@ def _unnamed_images(
     counts = f"{len(named_rows):,} of {number_of(len(items), noun)}"
     verb = "name" if table.sections else "names"
     problem = f"{place} {verb} {counts}, and not {unnamed[0]}"
-    return [InputError(problem, f"every {noun} needs a line")]
+    return [InputError(problem, f"every {noun} needs {_one_of(table)}")]
 
 
 def _missing_files(
@@ -182,7 +182,7 @@ def _missing_files(
     kind = f"no {noun}, or to several" if may_be_several else f"no {noun}"
     more = ", ..." if len(missing) > 1 else ""
     problem = f"{place}: {count} to {kind}: {table.paths[first_number]} in {line}{more}"
-    return [InputError(problem, f"every line needs the path of an {noun}")]
+    return [InputError(problem, f"every {_unit_of(table)} needs the path of an {noun}")]
 
 
 def noun_of_items(items: Sequence[str]) -> str:
@@ -192,12 +192,27 @@ def noun_of_items(items: Sequence[str]) -> str:
 
 def _lacking_lines(place: object, table: LabelTable, lines: Sequence[int], noun: str) -> InputError:
     """The fault of lines without a label, or without a split."""
-    count = number_of(len(lines), "line")
+    unit = _unit_of(table)
+    count = number_of(len(lines), unit, _PLURALS[unit])
     first_line = _place_of_line(table, lines[0])
     verb = "have" if table.sections else "has"
     more = ", ..." if len(lines) > 1 else ""
     problem = f"{place} {verb} {count} without a {noun}: {first_line}{more}"
-    return InputError(problem, f"every line needs a {noun}")
+    return InputError(problem, f"every {unit} needs a {noun}")
+
+
+_PLURALS: dict[Unit, str] = {"line": "lines", "entry": "entries"}
+
+
+def _unit_of(table: LabelTable) -> Unit:
+    """The unit that a table is counted in: lines, or the entries of JSON."""
+    units = {unit for _, _, unit in table.sections} or {table.unit}
+    return units.pop() if len(units) == 1 else "line"
+
+
+def _one_of(table: LabelTable) -> str:
+    """The unit of a table with its article."""
+    return "an entry" if _unit_of(table) == "entry" else "a line"
 
 
 def _place_of_line(table: LabelTable, line: int) -> str:

@@ -8,13 +8,21 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from imagenet_prep.escaping import CommandLine, command_line, in_sequence
-from imagenet_prep.init.file_endings import ARCHIVES
+from imagenet_prep.init.file_endings import ARCHIVES, TABLES
+from imagenet_prep.init.imagenet_copy import converting_hint
+from imagenet_prep.model import Engine
 from imagenet_prep.recipes.path_parts import has_ending, suffix_of
+from imagenet_prep.sources.names import below
+from imagenet_prep.sources.tars import is_zip, list_tars
 
 _PART = re.compile(r"(.+\.(?:tar|tgz|gz|zip|bz2|xz)(?:\.\w+)?)\.(?:part)?(\d+|a[a-z])")
 
 _MOST_UNPACKED = 4
 """Files that a command names; of more, the hint says what to do."""
+
+_KAGGLE = "imagenet-object-localization-challenge.zip"
+
+_TEXTS = (*TABLES, ".json", ".xml", ".yaml", ".yml", ".md", ".html", ".pdf")
 
 _GZIPPED = {".gz", ".tgz", ".tar.gz"}
 
@@ -51,6 +59,22 @@ def _number_of_part(text: str) -> int:
     return ord(text[1]) - ord("a") + 1
 
 
+def worth_unpacking(folder: Path, names: Sequence[str], engine: Engine) -> list[str]:
+    """The packed files, without the zips of texts alone.
+
+    Raises:
+        InputError: a zip is damaged, or can't be listed.
+    """
+    kept_names: list[str] = []
+    for name in names:
+        if is_zip(name):
+            listing = list_tars([below(folder, name)], engine, folder_each=False)
+            if all(has_ending(member, _TEXTS) for member in listing.names):
+                continue
+        kept_names.append(name)
+    return kept_names
+
+
 def unpacking_hint(folder: Path, names: Sequence[str], *, apart: bool = False) -> str:
     """The hint for packed files: the command that unpacks tars, zips or .gz files in place;
     "" if there are none, or one that can't be unpacked.
@@ -60,6 +84,8 @@ def unpacking_hint(folder: Path, names: Sequence[str], *, apart: bool = False) -
     """
     if not names or not all(has_ending(name, ARCHIVES) for name in names):
         return ""
+    if _KAGGLE in names:
+        return converting_hint("convert reads this zip and its boxes without a recipe", folder)
     endings = {suffix_of(name).lower() for name in names}
     paths = [str(folder / name) for name in names]
     if apart:

@@ -53,32 +53,33 @@ def find_split_lists(inspection: Inspection, names: Sequence[str], lead: str) ->
     """
     ways_to_divide: list[SplitLists] = []
     for files in _called_as_splits(inspection):
-        lists = read_split_lists(inspection.folder, files, names, lead)
+        lists = read_split_lists(inspection, files, names, lead)
         if lists is not None and 2 * len(lists.names) >= len(names):
             ways_to_divide.append(lists)
     return ways_to_divide
 
 
 def read_split_lists(
-    folder: Path, files: Mapping[str, str], names: Sequence[str], lead: str
+    inspection: Inspection, files: Mapping[str, str], names: Sequence[str], lead: str
 ) -> SplitLists | None:
     """The images that list files name; None if a line names no image, or two name the same.
 
     Args:
-        folder: the data.
+        inspection: the folder.
         files: by split its list, from the folder.
         names: the images, from ``lead``.
         lead: the folders that hold them all, with a slash.
     """
-    base = folder / lead
+    base = inspection.folder / lead
+    strip = inspection.options.strip
     is_plain = True
     divided: dict[str, list[str]] = {}
     for split, list_name in files.items():
-        path = folder / list_name
-        rows = _plain_rows(path, names, base)
+        path = inspection.folder / list_name
+        rows = _plain_rows(path, names, base, strip)
         if not rows:
             is_plain = False
-            rows = _rows_of_column(path, names, base)
+            rows = _rows_of_column(path, names, base, strip)
         if not rows:
             return None
         divided[split] = [names[row] for row in rows]
@@ -141,17 +142,17 @@ def _splits_by_row(table: LabelsFile) -> Iterator[tuple[int, str]]:
             yield row, column.splits[str(value)]
 
 
-def _plain_rows(path: Path, names: Sequence[str], base: Path) -> list[int]:
+def _plain_rows(path: Path, names: Sequence[str], base: Path, strip: str | None) -> list[int]:
     """The image of each line, where each line is a name; none otherwise."""
     with contextlib.suppress(InputError):
         lines = read_file_list(path, base).names
-        rows = match(lines, names, base, path)
+        rows = match(lines, names, base, path, strip)
         if min(rows, default=-1) >= 0:
             return rows
     return []
 
 
-def _rows_of_column(path: Path, names: Sequence[str], base: Path) -> list[int]:
+def _rows_of_column(path: Path, names: Sequence[str], base: Path, strip: str | None) -> list[int]:
     """The image of each line, by the only column that has their names;
     none if there is no such column.
     """
@@ -159,7 +160,7 @@ def _rows_of_column(path: Path, names: Sequence[str], base: Path) -> list[int]:
     column_count = min(map(len, lines), default=0)
     for column in range(column_count):
         texts = [cells[column] for cells in lines]
-        rows = match(texts, names, base, path)
+        rows = match(texts, names, base, path, strip)
         if rows[0] < 0:
             rows = rows[1:]  # the first line may be a header
         if min(rows, default=-1) >= 0:

@@ -204,7 +204,8 @@ def _unknown_line(inspection: Inspection) -> str:
     for name in named_lists(inspection).values():
         path = inspection.folder / name
         listing = read_file_list(path, inspection.folder)
-        rows = match(listing.names, inspection.items, inspection.folder, path)
+        strip = inspection.options.strip
+        rows = match(listing.names, inspection.items, inspection.folder, path, strip)
         for text, line, row in zip(listing.names, listing.lines, rows, strict=True):
             place = f"{name}, line {line}"
             if row < 0:

@@ -11,7 +11,7 @@ from imagenet_prep.hints import Hint, join_hints
 from imagenet_prep.images import ENDINGS as FORMATS
 from imagenet_prep.init.column_options import refuse_unknown_label_column, unused_columns
 from imagenet_prep.init.inspection import Inspection
-from imagenet_prep.init.packed_files import joining_hint, unpacking_hint
+from imagenet_prep.init.packed_files import joining_hint, unpacking_hint, worth_unpacking
 from imagenet_prep.init.proposal import Alternative, Choice, Interpretation
 from imagenet_prep.init.split_options import refuse_unused_splits
 from imagenet_prep.init.structures import known_structures
@@ -175,7 +175,13 @@ def _nothing_to_read(inspection: Inspection) -> InputError:
         f"found {content}"
     )
     hint = joining_hint(inspection.folder, names)
-    hint = hint or unpacking_hint(inspection.folder, inspection.others.get("packed", ()))
+    if not hint:
+        packed = inspection.others.get("packed", ())
+        try:
+            unpackable = worth_unpacking(inspection.folder, packed, inspection.engine)
+        except InputError as fault:
+            return fault
+        hint = unpacking_hint(inspection.folder, unpackable)
     if not hint and names:
         hint = ANY_FORMAT
     return InputError(f"{inspection.folder} holds nothing to make records of", expected, hint)
@@ -240,8 +246,7 @@ def _question(inspection: Inspection, interpretations: Mapping[str, Interpretati
         alternatives += ways
         losses = find_unread(inspection, interpretation).losses
         if losses:
-            lost = [loss.what.removeprefix(f"{inspection.folder}/") for loss in losses]
-            hints.append(f"--as {name} leaves out: {'; '.join(lost)}")
+            hints.append(f"--as {name} leaves something out ({_lost_text(inspection, losses)})")
     ways_text = number_of(way_count, "way")
     if stopped_count:
         ways_text += f", and {stopped_count} more would stop"
@@ -257,6 +262,17 @@ def _question(inspection: Inspection, interpretations: Mapping[str, Interpretati
     lines = [_choice_line(inspection, alternative) for alternative in first_alternatives]
     error = InputError(problem, expected, "; ".join(hints))
     return error.with_choices(lines)
+
+
+def _lost_text(inspection: Inspection, losses: Sequence[InputError]) -> str:
+    """The sentences of losses, without the name of the folder."""
+    texts: list[str] = []
+    for loss in losses:
+        text = loss.what
+        for lead in ("/", ": ", " holds "):
+            text = text.removeprefix(f"{inspection.folder}{lead}")
+        texts.append(text)
+    return "; ".join(texts)
 
 
 def _alternative(inspection: Inspection, name: str, interpretation: Interpretation) -> Alternative:

@@ -61,7 +61,7 @@ def _lists_of(inspection: Inspection, table: LabelsFile, items: Sequence[str]) -
     or another table.
     """
     if files := named_lists(inspection):
-        return read_split_lists(inspection.folder, files, items, "")
+        return read_split_lists(inspection, files, items, "")
     ways_to_divide = [
         lists
         for lists in find_split_lists(inspection, items, "")

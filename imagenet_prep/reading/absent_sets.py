@@ -9,7 +9,7 @@ from collections.abc import Collection
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.reading.damage_words import is_recorded, remedy
 from imagenet_prep.storage.files import absence_of, kind_in_words
-from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name
+from imagenet_prep.storage.layout import Layout, expected_names, parse_shard_name
 from imagenet_prep.storage.location import AnyPath, local_or_none
 
 
@@ -43,7 +43,7 @@ def no_split_named(place: object, splits: Collection[str]) -> UsageError:
 
 def no_such_split(layout: Layout, split: str, splits: Collection[str]) -> InputError:
     """The error for a split that the folder does not have; ``splits`` are those that it has."""
-    detail = f"expected files such as {shard_name(split, 0, 1024)}"
+    detail = expected_names(split)
     if splits:
         detail += f"; its splits: {', '.join(sorted(splits))}"
     hint = "name the folder and the split that hold them"

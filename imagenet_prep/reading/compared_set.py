@@ -14,7 +14,13 @@ from imagenet_prep.state.indexes import not_done, read_written
 from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.files import absence_of
-from imagenet_prep.storage.layout import Layout, by_number, parse_shard_name, split_of
+from imagenet_prep.storage.layout import (
+    Layout,
+    by_number,
+    expected_names,
+    parse_shard_name,
+    split_of,
+)
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.tfrecord.content import name_in
 from imagenet_prep.tfrecord.framing import OVERHEAD, Index
@@ -73,9 +79,7 @@ class ComparedSet(Struct, frozen=True):
         layout = Layout(place)
         sizes = layout.find_shards()
         if not sizes:
-            raise InputError(
-                f"{place} holds no shards", "expected files such as train-00000-of-01024"
-            )
+            raise InputError(f"{place} holds no shards", expected_names())
         recorded: dict[str, ShardInfo] = {}
         homes: dict[str, Layout] = {}
         problems: list[str] = []

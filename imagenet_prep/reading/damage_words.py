@@ -95,11 +95,11 @@ def why_no_image(path: AnyPath, fault: str) -> tuple[str, str]:
             detail = (
                 f"this set's recipe names its own features ({listed(manifest.dataset.features)})"
             )
-            hint = f'read record.features["{image}"]'
+            hint = f'in Python: read record.features["{image}"]'
             if "encoded" in names:
                 hint += ", or convert with `record: inception`"
             return detail, hint
-    return fault, "record.features has all values of the record"
+    return fault, "in Python: record.features has all values of the record"
 
 
 def is_recorded(layout: Layout, name: str) -> bool:

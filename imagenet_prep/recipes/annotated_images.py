@@ -312,9 +312,9 @@ def files_by_stem(
                 pairs = _keyed_paths(folders, ending, root)
                 candidates = {os.path.relpath(path, root) for name, path in pairs if name == end}
                 problem = f"several annotations fit {names[row]}: {listed(sorted(candidates))}"
-                raise _ambiguous(
-                    problem, "keep one of these files, and rename or remove the others"
-                )
+                places = {os.path.normpath(below(root, text)) for text in folders}
+                others = f"the others out of {listed(sorted(places))}"
+                raise _ambiguous(problem, f"keep one of these files, and move {others}")
             if row_of_path.setdefault(path, row) != row:
                 problem = f"{path} fits {names[row_of_path[path]]} and {names[row]}"
                 raise _ambiguous(

@@ -34,6 +34,7 @@ from imagenet_prep.recipes.row_marks import RowMarks
 from imagenet_prep.recipes.schema import Boxes, listed_texts
 from imagenet_prep.sources.catalog import MASK_STAMP, Catalog
 from imagenet_prep.sources.names import below, edges_of, text_of
+from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed, number_of
 from imagenet_prep.tfrecord.inception import EDGES
 
@@ -143,7 +144,11 @@ def annotate_rows(recipe: Recipe, marks: RowMarks, listing: Catalog, roots: Root
         names = list(listing.names)
         images = AnnotatedImages(listing, names, roots, file)
         class_names = images.class_names(keys).order
-        marked = marks.mark(names, images.size, file, class_names)
+
+        def path_of(row: int) -> AnyPath:
+            return listing.container(row).path
+
+        marked = marks.mark(names, images.size, path_of, file, class_names)
         images.marked.update(marked)
         is_numbered = bool(file.classes)
         _take_marked(annotations, keys, images, is_numbered=is_numbered)

@@ -220,8 +220,8 @@ def _no_images(arrays: Sequence[FoundArray]) -> InputError:
     shapes = listed(map(_name_and_shape, arrays)) or "there is none"
     return InputError(
         f"{paths}: no array holds images: {shapes}",
-        "expected three or more dimensions, the images first; or two, one image in each row, in "
-        "an array whose name says x, images or data",
+        "expected an array of N images: N x height x width, or N x height x width x channels; or "
+        "one image in each row of an array with x, images or data in its name",
     )
 
 

@@ -95,12 +95,14 @@ def _order(path: Path, names: Mapping[str, Any]) -> list[str]:
 def _names_in_csv(path: Path) -> BoxNames:
     """The classes of a CSV with a name and its number in each line, or an id and its name."""
     pairs = _read_pairs(path)
-    rows = pairs if _NUMBER.fullmatch(pairs[0][1]) else pairs[1:]  # without a header
+    first_left, first_right = pairs[0]
+    starts_with_number = _NUMBER.fullmatch(first_right)
+    if first_left.lower() in ("labelname", "id") and not starts_with_number:
+        return BoxNames(by_id=_names_by_id(path, pairs[1:]))
+    rows = pairs if starts_with_number else pairs[1:]  # without a header
     if rows and all(_NUMBER.fullmatch(number) for _, number in rows):
         names_by_number = [(number, name) for name, number in rows]
         return BoxNames(_order(path, _names_by_id(path, names_by_number)))
-    if pairs[0][0].lower() in ("labelname", "id"):
-        del pairs[0]
     return BoxNames(by_id=_names_by_id(path, pairs))
 
 

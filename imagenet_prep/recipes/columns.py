@@ -17,7 +17,7 @@ from imagenet_prep.images import ENDINGS as FORMATS
 from imagenet_prep.recipes.annotating import Annotations
 from imagenet_prep.recipes.labels import Labelled, at_line
 from imagenet_prep.recipes.recipe_file import RecipeFile, shortened
-from imagenet_prep.recipes.recipe_lines import flow
+from imagenet_prep.recipes.recipe_lines import optional_feature
 from imagenet_prep.recipes.table_rows import LabelsFault
 from imagenet_prep.recipes.typed_values import typed
 from imagenet_prep.sources.catalog import Catalog
@@ -428,10 +428,6 @@ def _empty_cells(
     problem = f"{place}: the column {name} has no value for {listing.names[first_row]}"
     files_have = number_of(len(rows), "file has", "files have")
     expected = f"expected one for each file, and {files_have} none"
-    wished: dict[str, Any] = {"from": wish.column}
-    if wish.kind is not None:
-        wished["type"] = wish.kind
-    wished["optional"] = True
-    entry = f"{flow(wish.feature)}: {flow(wished)}"
+    entry = optional_feature(wish.feature, wish.column, wish.kind)
     hint = f"fill it in, or write in `record` of {file.path}: {entry}"
     return InputError(problem, expected, hint)

@@ -184,17 +184,25 @@ def _rows_in_manifest(
     file: RecipeFile, inputs: Inputs, listing: Catalog, path: AnyPath
 ) -> list[int]:
     """The rows of the files that a manifest names; raises InputError if one is not there."""
-    base_key = "source" if file.recipe.source is not None else "input_file_pattern"
-    manifest = read_file_list(path, inputs.base, base_key)
+    source_key = _source_key(file)
+    example = listing.names[0] if len(listing) else None
+    manifest = read_file_list(path, inputs.base, source_key, example)
     rows = match(manifest.names, listing.names, inputs.base, path, file.recipe.strip)
     for name, line, row in zip(manifest.names, manifest.lines, rows, strict=True):
         if row < 0:
             raise InputError(
-                f"{path}, line {line}: {name} leads to no file of `{base_key}`, or to several",
+                f"{path}, line {line}: {name} leads to no file of `{source_key}`, or to several",
                 "expected the path of one file in each line",
                 "correct the line, or remove it",
             )
     return rows
+
+
+def _source_key(file: RecipeFile) -> str:
+    """The key of the recipe that names its files."""
+    if file.recipe.source is not None:
+        return "source"
+    return "input_file_pattern" if file.recipe.manifest_file is None else "manifest_file"
 
 
 def _folders_once(file: RecipeFile, key: Key, texts: Sequence[str]) -> list[str]:

@@ -23,6 +23,7 @@ from imagenet_prep.recipes.misread_folders import (
     mixed_masks,
     nested,
 )
+from imagenet_prep.recipes.path_parts import base_name
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.folders import PRIVATE
@@ -204,8 +205,9 @@ def folder_faults(
 ) -> Iterator[InputError]:
     """Two folders of one class (``hint`` takes their paths), and files in no class folder."""
     if files.same:
-        problem = f"{folder}: {' and '.join(files.same)} have one name as classes"
-        yield InputError(problem, "expected one folder for each class", hint)
+        class_name = base_name(files.same[0])
+        problem = f"{folder}: {' and '.join(files.same)} would be one class, {class_name}"
+        yield InputError(problem, "expected class folders with different names", hint)
     if files.loose:
         name, lead = files.loose[0]
         problem = f"{name} is in no class folder"

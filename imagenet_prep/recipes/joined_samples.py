@@ -178,7 +178,11 @@ def _shared_label(parts: Sequence[Samples]) -> tuple[str | None, InputError | No
             statements.append(f"{path} has no column called label, class or the like")
     options.append("source: {..., label: false}")
     problem = " and ".join(statements)
-    hint = f"a recipe can say: {' or '.join(options)}"
+    hint = (
+        "give the columns of labels one name, or make a set of each file; a recipe can say: "
+        f"{' or '.join(options)}; then files without that column (with false, all files) get no "
+        "labels"
+    )
     return None, InputError(problem, "expected labels in the same column of all files", hint)
 
 

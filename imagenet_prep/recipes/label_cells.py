@@ -48,6 +48,11 @@ def are_all(values: Iterable[Any], types: type | tuple[type, ...]) -> bool:
     return all(isinstance(value, types) for value in values)
 
 
+def are_same(first_value: Any, value: Any) -> bool:
+    """Whether two cells hold the same; NaN, which is not equal to itself, is the same as NaN."""
+    return bool(first_value == value) or repr(first_value) == repr(value)
+
+
 def shown_value(value: Any) -> str:
     """A cell, for messages."""
     return "empty" if value is None else str(value)

@@ -335,11 +335,10 @@ def _places_of_given(classes: Classes, first_label: int, *, are_numbers: bool) -
 
 def _refuse_two_signs(file: RecipeFile, values: Sequence[Any], table: LabelTable) -> None:
     """Raise LabelsFault if the labels are -1 and 1 alone: then -1 may be a class."""
-    if table.is_several:
+    if NO_LABEL not in values or label_policies(file).unlabelled is not None:
         return
-    single_values = set(values)
-    has_policy = label_policies(file).unlabelled is not None
-    if single_values == {NO_LABEL, 1} and not has_policy:
+    labels = {label for value in values for label in _labels_in(value)}
+    if labels == {NO_LABEL, 1}:
         row = values.index(NO_LABEL)
         line = table.lines[row]
         hint = "write classes as 0 and 1, or by their names"

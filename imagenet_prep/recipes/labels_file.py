@@ -9,7 +9,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from imagenet_prep.recipes.label_cells import as_classes, parts_of_cell, shown_value
+from imagenet_prep.recipes.label_cells import are_same, as_classes, parts_of_cell, shown_value
 from imagenet_prep.recipes.one_hot_labels import NO_HOT_COLUMN, hot_labels, one_hot_columns
 from imagenet_prep.recipes.table_rows import (
     FILE_ENDING,
@@ -348,7 +348,7 @@ def _refuse_unequal(
     first_value = column[first_row]
     for row in rows[1:]:
         value = column[row]
-        if value == first_value or repr(value) == repr(first_value):  # NaN is not equal to itself
+        if are_same(first_value, value):
             continue
         first_line = table.lines[first_row]
         first_place = f"{table.unit} {first_line}"

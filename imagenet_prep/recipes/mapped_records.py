@@ -17,6 +17,7 @@ from imagenet_prep.images.prepare import prepare
 from imagenet_prep.model import Item
 from imagenet_prep.recipes.columns import Content, Mapped
 from imagenet_prep.recipes.following import ImageForm, follow, is_annotated
+from imagenet_prep.recipes.recipe_lines import optional_feature
 from imagenet_prep.recorders.recorder import Recorded, Recorder
 from imagenet_prep.tfrecord.example import (
     BytesList,
@@ -91,8 +92,8 @@ class MappedRecorder(Recorder, frozen=True):
             if value is not None:
                 _append(entries, mapped, value)
             elif not mapped.optional:
-                entry = f"{{from: {mapped.column}, type: {mapped.kind}, optional: true}}"
-                remedy = f"write in the recipe's `record`: {mapped.feature}: {entry}"
+                entry = optional_feature(mapped.feature, mapped.column, mapped.kind)
+                remedy = f"write in the recipe's `record`: {entry}"
                 raise ImageError(f"it has no value for {mapped.column}", remedy)
         total = sum(map(len, entries))
         head = b"\x0a" + varint(total)  # of Example.features, the only field of an Example

@@ -24,7 +24,7 @@ LOSSLESS = tuple(ending for kind in mask_pixels.LOSSLESS for ending in ENDINGS[k
 
 LOSSY = ENDINGS["JPEG"]
 
-_ONE_MASK = "keep the right one there, and rename the others or move them away"
+_ONE_MASK = "keep the right one, and move the others out of the folder of masks"
 
 THRESHOLD = 128
 """The brightness that splits the two values of a mask in JPEG, where nobody says another."""

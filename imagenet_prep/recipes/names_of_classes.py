@@ -31,16 +31,20 @@ class NamesOfClasses(Struct, frozen=True):
         number then has a name. Otherwise they count from 0; or from 1, if an id is as large as
         there are names.
         """
+        names = self._named_by_id(ids)
+        if not names and not self.may_have_heading:
+            names = self._named_in_order(ids, first_label)
+        return {class_id: name for class_id, name in names.items() if name}
+
+    def _named_by_id(self, ids: Collection[str]) -> dict[str, str]:
         plain_names = {_plain(key): name for key, name in self.by_id.items()}
-        names = {key: plain_names[_plain(key)] for key in ids if _plain(key) in plain_names}
-        if names or self.may_have_heading:
-            return names
+        return {key: plain_names[_plain(key)] for key in ids if _plain(key) in plain_names}
+
+    def _named_in_order(self, ids: Collection[str], first_label: int | None) -> dict[str, str]:
         ordered = self.in_order
-        if not ordered and not any(key.isdigit() for key in plain_names):
-            ordered = list(plain_names.values())
-        if not ordered:
-            return {}
-        return _names_by_number(ids, ordered, first_label)
+        if not ordered and not any(key.isdigit() for key in self.by_id):
+            ordered = list(self.by_id.values())
+        return _names_by_number(ids, ordered, first_label) if ordered else {}
 
     def names_of_all(
         self, ids: Collection[str], first_label: int | None, place: str

@@ -204,7 +204,9 @@ def _is_picture(image: Any) -> bool:
     """Whether an array, or an image of Pillow, holds pixels that ``Image.fromarray`` takes as they
     are meant.
     """
-    interface = getattr(image, "__array_interface__", None) or {}
+    interface = getattr(image, "__array_interface__", None)
+    if not isinstance(interface, dict):  # a class has it as an attribute of another kind
+        return False
     if interface.get("typestr") != "|u1" or getattr(image, "mode", "RGB") not in _MODES:
         return False
     shape = interface["shape"]

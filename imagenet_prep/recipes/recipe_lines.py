@@ -55,6 +55,15 @@ def flow_list(values: Iterable[Any]) -> str:
     return f"[{', '.join(map(flow, values))}]"
 
 
+def optional_feature(feature: str, column: str, kind: str | None) -> str:
+    """An entry of `record` for a feature that records may lack; ``kind`` is its type, if named."""
+    keys: dict[str, Any] = {"from": column}
+    if kind is not None:
+        keys["type"] = kind
+    keys["optional"] = True
+    return f"{flow(feature)}: {flow(keys)}"
+
+
 def is_plain(text: str) -> bool:
     """Whether YAML reads a text back as it is, without quotes."""
     return bool(_PLAIN.fullmatch(text)) and text.lower() not in YAML_WORDS

@@ -18,6 +18,7 @@ from imagenet_prep.recipes.recipe_paths import fault_of_path
 from imagenet_prep.recipes.row_objects import RowObject
 from imagenet_prep.recipes.row_source import RowImage
 from imagenet_prep.sources.names import name_of
+from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed, number_of
 
 
@@ -41,6 +42,7 @@ class RowMarks(Struct, frozen=True):
         self,
         names: Sequence[str],
         size_of: Callable[[int], Size],
+        path_of: Callable[[int], AnyPath],
         file: BoxFile,
         classes: Sequence[str],
     ) -> dict[int, Marked]:
@@ -50,6 +52,7 @@ class RowMarks(Struct, frozen=True):
         Args:
             names: of the images.
             size_of: the size of the image of a row.
+            path_of: the file that holds the image of a row.
             file: takes notes of boxes that are not inside their image.
             classes: the names of classes that are numbers, from 0, if the recipe has them.
 
@@ -67,7 +70,7 @@ class RowMarks(Struct, frozen=True):
         for row, name in enumerate(names):
             image = self.images.get(name)
             if image is None:
-                raise self._without_boxes(names)
+                raise self._without_boxes(names, path_of)
             marked_image = marked[row] = Marked(image.file_name, image.where)
             if image.objects:
                 marked_image.size = size_of(row)
@@ -75,14 +78,17 @@ class RowMarks(Struct, frozen=True):
                 _add_objects(image, marked_image, file, class_names, is_numbered=is_numbered)
         return marked
 
-    def _without_boxes(self, names: Sequence[str]) -> InputError:
+    def _without_boxes(self, names: Sequence[str], path_of: Callable[[int], AnyPath]) -> InputError:
         """The error for images of files without boxes, where other files have some."""
-        boxless = [name for name in names if name not in self.images]
-        images_are = number_of(len(boxless), "image is", "images are")
+        boxless = [row for row, name in enumerate(names) if name not in self.images]
+        paths = list(dict.fromkeys(str(path_of(row)) for row in boxless))
+        have = "has" if len(paths) == 1 else "have"
+        these = "this file" if len(paths) == 1 else "these files"
+        images = number_of(len(boxless), "image")
         return InputError(
-            f"{images_are} in files without boxes: {listed(boxless)}",
+            f"{listed(paths)} {have} no boxes, and other files of the source have some ({images})",
             "expected boxes in all files of the source, or in none",
-            "add boxes to these files, or take the files out of the source",
+            f"add boxes to {these}, or take {these} out of the source",
         )
 
     def renamed(self, change: Callable[[str], str]) -> RowMarks:

@@ -111,11 +111,6 @@ def shown_cell(value: Any) -> str:
     return f"{beginning} ({type(value).__name__})"
 
 
-def is_nan(value: Any) -> bool:
-    """Whether a value is the number that equals no other, not even itself."""
-    return isinstance(value, float) and math.isnan(value)
-
-
 def read_number(value: Any, place: str, name: str) -> float:
     """A finite number; the cells of a CSV are texts."""
     number: float = value

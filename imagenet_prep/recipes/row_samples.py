@@ -15,6 +15,7 @@ from imagenet_prep.recipes.sample_columns import columns_of
 from imagenet_prep.sources.catalog import CatalogBuilder
 from imagenet_prep.sources.names import shown_name
 from imagenet_prep.sources.slices import Container
+from imagenet_prep.text import row_text
 
 if TYPE_CHECKING:
     from imagenet_prep.sources.parquet_columns import Schema
@@ -37,7 +38,7 @@ def samples_of_rows(
         builder.append(name, number, length, stamp)
         if schema.objects is not None:
             objects = values.pop(schema.objects)
-            images[name] = _image_with_boxes(name, objects, f"{path}, row {number}")
+            images[name] = _image_with_boxes(name, objects, f"{path}, {row_text(number)}")
         samples.append(values)
     columns = columns_of(samples)
     passed, lost = _unread_columns(schema)

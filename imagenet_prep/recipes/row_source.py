@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from imagenet_prep.recipes.box_policy import Size, fault
+from imagenet_prep.recipes.label_cells import are_same
 from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.recipes.row_objects import (
     RowObject,
     first_of,
-    is_nan,
     read_class,
     read_number,
     read_objects,
@@ -207,7 +207,7 @@ def _refuse_difference(
     name: str, first_value: Any, value: Any, first_place: str, place: str
 ) -> None:
     """Raise InputError if two rows of an image have different values in one column."""
-    if first_value != value and not (is_nan(first_value) and is_nan(value)):
+    if not are_same(first_value, value):
         problem = f"{name} is {_in_words(value)}, and {_in_words(first_value)} in {first_place}"
         raise fault(place, problem, "expected one value for all boxes of an image")
 

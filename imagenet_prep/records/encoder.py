@@ -30,7 +30,7 @@ _BYTES = (bytes, bytearray, memoryview)
 _SCALARS = (int, float, str, *_BYTES)  # a bool is an int
 _PLAIN = frozenset((*_SCALARS, bool))
 _EXPECTED = "expected bool, int, float, str or bytes, or a flat list or an array of them"
-_AS_TEXT = "write it as a text, which a schema calls 'bytes'"
+_AS_TEXT = "as a text; if you give a schema, its kind is 'bytes'"
 _CONVERT = "convert it to one of these; numpy.asarray does so for a tensor"
 _IF_NESTED = "flatten it, or write it as a feature list of a SequenceExample"
 
@@ -324,7 +324,7 @@ def _int64(value: Any) -> int:
     if not -(1 << 63) <= value < 1 << 63:
         raise ValueRuleError(
             f"it holds {_shown(value)}: expected -2**63 to 2**63 - 1",
-            f"in all records, {_AS_TEXT}",
+            f"write this feature in all records {_AS_TEXT}",
         )
     return int(value)
 
@@ -346,7 +346,7 @@ def _not_float(values: list[Any]) -> tuple[str, str]:
     largest = max((number for number in values if abs(number) < math.inf), key=abs)
     return (
         f"it holds {_shown(largest)}: expected -3.4e38 to 3.4e38, a float has 32 bits",
-        f"in all records, scale this feature, or {_AS_TEXT}",
+        f"in all records, scale this feature, or write it {_AS_TEXT}",
     )
 
 

@@ -234,9 +234,9 @@ def _hint_to_restore_boxes(recorded_set: Manifest | Plan | None, layout: Layout,
     changes = differences(plan, recorded_set)
     if any(f"{split} images" in changes for split in plan.totals):
         return ""
-    if any(change.startswith("validation_boxes") for change in changes):
-        return ""
     for split, totals in plan.totals.items():
+        if any(change.startswith(f"{split}_boxes") for change in changes):
+            continue  # an option decides about its boxes
         recorded_totals = recorded_set.totals.get(split)
         had_boxes = recorded_totals is not None and recorded_totals.boxes > 0
         if had_boxes and totals.boxes == 0:

@@ -24,6 +24,7 @@ from imagenet_prep.sources.parquets import (
 )
 from imagenet_prep.sources.slices import Buffer, Container, Row
 from imagenet_prep.storage.location import local_path
+from imagenet_prep.text import row_text
 
 _WITH_FOOTER = b"ARROW1"
 
@@ -35,7 +36,7 @@ class ArrowImages(Container, frozen=True):
 
     def place(self, row: Row) -> str:
         """The place of a row, for messages."""
-        return f"{self.path.name}, row {row.offset:,}"
+        return f"{self.path.name}, {row_text(row.offset)}"
 
     def open(self) -> Callable[[Row], Buffer]:
         """The function that reads rows, in any order."""

@@ -34,12 +34,15 @@ class FileList(Struct, frozen=True):
     lines: Sequence[int]
 
 
-def read_file_list(path: AnyPath, base: Path, base_key: str = "") -> FileList:
+def read_file_list(
+    path: AnyPath, base: Path, base_key: str = "", example: str | None = None
+) -> FileList:
     """Read the names in a manifest, relative to ``base``; absolute ones must be below it. Blank
     lines are skipped.
 
     ``base_key`` is the key of the recipe that names ``base``; "" if ``base`` is the root of its
-    relative paths.
+    relative paths. Where ``base_key`` names files that may be in an archive, ``example`` is the
+    name of one.
 
     Raises:
         InputError: it can't be read, or a line leads out of ``base`` or repeats a path.
@@ -53,8 +56,11 @@ def read_file_list(path: AnyPath, base: Path, base_key: str = "") -> FileList:
             continue
         name = _below_base(entry, base)
         if f"{posixpath.normpath(name)}/".startswith(("/", "../")):
-            raise _outside(entry, base, base_key, f"{path}, line {number}")
-        _check_plain(name, entry, base, f"{path}, line {number}")
+            place = f"{path}, line {number}"
+            if example is not None:
+                raise _unlike(entry, base_key, example, place)
+            raise _outside(entry, base, base_key, place)
+        _check_plain(name, entry, f"{path}, line {number}")
         names.append(name)
         lines.append(number)
     if len(set(names)) < len(names):
@@ -97,13 +103,19 @@ def _outside(entry: str, base: Path, base_key: str, place: str) -> InputError:
     return InputError(what, "expected the path of a file there", hint)
 
 
-def _check_plain(name: str, entry: str, base: Path, place: str) -> None:
+def _unlike(entry: str, base_key: str, example: str, place: str) -> InputError:
+    """The error for a path that no file of a source can have as its name."""
+    what = f"{place}: {entry} is not the name of a file of `{base_key}`"
+    return InputError(what, f"expected the name of a file, such as {example}", "correct the line")
+
+
+def _check_plain(name: str, entry: str, place: str) -> None:
     """Raise InputError for a path that is written in an unusual way."""
     if {"", ".", ".."}.isdisjoint(name.split("/")):
         return
     raise InputError(
         f"{place}: {entry} is no plain path of a file",
-        f"expected a path below {base} without . and .., with one / between two names",
+        "expected a path without . and .., with one / between two names",
         "correct the line",
     )
 

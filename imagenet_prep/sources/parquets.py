@@ -21,12 +21,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from msgspec.structs import replace
+
 from imagenet_prep.errors import InputError, UsageError, missing_library
 from imagenet_prep.sources.slices import Buffer, Container, ReadOrder, Row
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.storage.store import changed_since
-from imagenet_prep.text import number_of
+from imagenet_prep.text import number_of, row_text
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
@@ -44,6 +46,8 @@ from imagenet_prep.sources.parquet_columns import (
 
 BATCH = 64
 """The number of rows decoded at a time."""
+
+_PROBED = 20  # images of which one must be of a known format
 
 HEAD = 32
 """Bytes that tell the format of an image."""
@@ -73,7 +77,7 @@ class ParquetImages(Container, frozen=True):
 
     def place(self, row: Row) -> str:
         """The place of a row, for messages."""
-        return f"{self.path.name}, row {row.offset:,}"
+        return f"{self.path.name}, {row_text(row.offset)}"
 
     def open(self) -> Callable[[Row], Buffer]:
         """The function that reads rows; it is fast in file order."""
@@ -99,7 +103,7 @@ def iter_rows(path: Path) -> Iterator[ImageRow]:
         if sample.path is None or label is None:
             part = "path" if sample.path is None else "label"
             raise InputError(
-                f"{path} has no {part} of the image in row {sample.number:,}",
+                f"{path} has no {part} of the image in {row_text(sample.number)}",
                 f"expected {USUAL_COLUMNS}, none of them null",
                 REMEDY,
             )
@@ -128,6 +132,17 @@ def read_schema(path: Path) -> Schema:
     """
     with contextlib.closing(_open(path, ())) as file:
         return schema_of(path, file.schema_arrow)
+
+
+def first_heads(path: Path) -> tuple[str, list[bytes]]:
+    """The column of images of a file, and the first bytes of its first images.
+
+    Raises:
+        InputError: it is damaged, or has no column of images.
+    """
+    schema = replace(read_schema(path), columns=())
+    samples = itertools.islice(iter_samples(path, schema), _PROBED)
+    return schema.image, [sample.head for sample in samples]
 
 
 def has_images(path: Path) -> bool:
@@ -266,7 +281,7 @@ class _Rows:
 
 def changed_row(path: Path, row: Row, got: str) -> InputError:
     """The error for a row that is not as it was listed."""
-    expected = f"expected {number_of(row.length, 'byte')} in row {row.offset:,}, got {got}"
+    expected = f"expected {number_of(row.length, 'byte')} in {row_text(row.offset)}, got {got}"
     return changed_since(path, expected)
 
 
@@ -334,7 +349,8 @@ def faults_named(
 
 
 def _damaged(path: Path, row: int, reason: str) -> InputError:
-    return InputError(f"{path} can't be read at row {row:,}, or after it", reason, _remedy(reason))
+    what = f"{path} can't be read at {row_text(row)}, or after it"
+    return InputError(what, reason, _remedy(reason))
 
 
 def _remedy(reason: str) -> str:
@@ -345,7 +361,7 @@ def _remedy(reason: str) -> str:
 def without_image(path: Path, row: int) -> InputError:
     """The error for a row without the bytes of an image."""
     return InputError(
-        f"{path} has no bytes of an image in row {row:,}",
+        f"{path} has no bytes of an image in {row_text(row)}",
         "expected the bytes of an image in every row, got null",
         "leave the row out, or save the file again with the bytes of its image",
     )

@@ -195,8 +195,8 @@ def _long_value(content: mmap.mmap, opcode: str) -> LongValue | None:
     length = int.from_bytes(content[start - width : start], "little")
     if start + length > len(content):
         raise ArrayError(
-            f"its pickle may be cut or damaged: a value of {length:,} bytes starts at byte {start:,} "
-            f"of {len(content):,}"
+            "its pickle may be cut or damaged: "
+            f"a value of {length:,} bytes starts at byte {start:,} of {len(content):,}"
         )
     if length <= _LONG:
         return None

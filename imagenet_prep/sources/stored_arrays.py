@@ -168,7 +168,7 @@ def stored_rows(path: Path, load: Callable[[], ArrayLike]) -> StoredArray:
     """The array that ``load`` presents, opened again wherever it is read.
 
     Raises:
-        ArrayError: it has no rows, or rows of no size or too large.
+        ArrayError: its rows have no bytes, or too many.
     """
     rows = load()
     shape, opened = tuple(map(int, rows.shape)), functools.partial(_stream, load)
@@ -220,17 +220,13 @@ def need_library(name: str, extra: str, files: str) -> Any:
     import importlib
 
     top = name.partition(".")[0]
-    purpose = f"reads {files}"
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        if not isinstance(error, ModuleNotFoundError) or error.name != top:
-            raise UsageError(
-                f"{top}, which {purpose}, can't be imported",
-                str(error),
-                f"install {top} again",
-            ) from error
-        raise missing_library(top, purpose, extra) from error
+        if isinstance(error, ModuleNotFoundError) and error.name == top:
+            raise missing_library(top, f"reads {files}", extra) from error
+        problem = f"{top}, which reads {files}, can't be imported"
+        raise UsageError(problem, str(error), f"install {top} again") from error
 
 
 @contextlib.contextmanager

@@ -17,7 +17,6 @@ from typing import Any
 
 from msgspec import Struct, convert, to_builtins
 
-from imagenet_prep.engines.worker_faults import fault
 from imagenet_prep.errors import InputError, UsageError, named
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
@@ -227,7 +226,7 @@ def _batch_error(failed: Failed[list[File]], source: BoxFiles) -> Exception:
         count = len(later_files)
         others = f"one of the {count} files" if count > 1 else "the file"
         place += f" or {others} after it"
-    return named(fault(failed.error), place)
+    return named(failed.error, place)
 
 
 def _batches(files: Iterable[File]) -> Iterator[list[File]]:
@@ -336,13 +335,16 @@ def _problem(subject: str, detail: str) -> Problem:
 # the state of an earlier run ----------------------------------------------------------------------
 
 
-class _RecordedBoxes(Struct, frozen=True):
-    """The entry of a split; each of ``problems`` is its subject and detail."""
+class _RecordedBoxes(Struct, frozen=True, omit_defaults=True):
+    """The entry of a split; each of ``problems`` is its subject and detail, and ``raw`` the folder
+    that --raw named.
+    """
 
     made_from: dict[str, Any]
     csv_sha256: str
     totals: BoxTotals
     problems: tuple[tuple[str, str], ...]
+    raw: str = ""
 
 
 def _load_state(layout: Layout) -> dict[str, _RecordedBoxes]:
@@ -371,6 +373,7 @@ def _save_state(
         csv_sha256=hashlib.sha256(content).hexdigest(),
         totals=BoxTotals(**result.totals),
         problems=tuple((problem.subject, problem.detail) for problem in result.problems),
+        raw="" if layout.reads_own_raw else str(layout.raw_dir.resolve()),
     )
     save_json(layout.annotate_path, to_builtins({**_load_state(layout), split: recorded}))
 

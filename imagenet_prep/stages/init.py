@@ -19,6 +19,7 @@ from imagenet_prep.init.declared_classes import (
     hot_classes,
     order_of_file,
 )
+from imagenet_prep.init.imagenet_copy import converting_hint
 from imagenet_prep.init.init_options import InitOptions
 from imagenet_prep.init.inspection import Inspection, inspect_folder
 from imagenet_prep.init.named_classes import name_classes
@@ -307,12 +308,11 @@ def _note_on_imagenet(
     names = dataset.classes.names
     if inspection is None or len(names) < _FEWEST_OF_IMAGENET or not set(names) <= {*synsets()}:
         return []
-    convert = command("convert", Path(f"{folder.resolve().name}-shards"), (("raw", folder),))
     note = (
         "these are ImageNet's classes; convert reads such a copy, and any boxes in it, "
-        "without a recipe: "
+        "without a recipe"
     )
-    return [Hint(note, convert)]
+    return [converting_hint(note, folder)]
 
 
 def _count(dataset: RecipeDataset) -> dict[str, int]:

@@ -15,6 +15,7 @@ from imagenet_prep.shards.convert_summary import ConvertSummary, SplitSummary
 from imagenet_prep.shards.finishing import finish_set
 from imagenet_prep.shards.share import ranks_of
 from imagenet_prep.shards.unfinished import remove_unfinished_state
+from imagenet_prep.state.damaged_images import save_damaged_images
 from imagenet_prep.state.indexes import not_done, settle
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest
@@ -32,7 +33,7 @@ def merge(layout: Layout, *, progress: Progress | None = None) -> ConvertSummary
     shard.
 
     The remains of killed ranks are removed, and the records of all ranks become one. A finished set
-    stays unchanged.
+    stays unchanged; its list of damaged images is written again if it is not there.
 
     Raises:
         InputError: no rank has made anything there; or shards are missing: the error names the
@@ -47,6 +48,8 @@ def merge(layout: Layout, *, progress: Progress | None = None) -> ConvertSummary
         state = SetState.read(layout)
         if state.kind == "finished" and state.manifest is not None and not layout.rank_parts():
             _refuse_damaged(state.manifest, layout)
+            if state.manifest.has_set_aside and not layout.damaged_images_path.exists():
+                save_damaged_images(layout, state.manifest)
             return _summary(state.manifest, layout)
         if state.plan is None:
             raise _nothing_to_merge(state)
@@ -125,7 +128,8 @@ def _unfinished(layout: Layout, planned: Manifest, missing: Sequence[str]) -> In
     if ranks_of_job is not None:
         ranks, world = ranks_of_job
         numbers = listed(map(str, ranks), 20)
-        detail = f"expected from {'ranks' if len(ranks) > 1 else 'rank'} {numbers} of {world}"
+        noun = "ranks" if len(ranks) > 1 else "rank"
+        detail = f"expected all shards: these are the shards of {noun} {numbers} (of {world})"
         rerun = "these ranks again, or " if len(ranks) > 1 else "this rank again, or "
     shards = number_of(len(planned.shards), "shard is", "shards are")
     return InputError(

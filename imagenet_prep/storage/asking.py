@@ -13,7 +13,14 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, UsageError
+from imagenet_prep.errors import (
+    AccessError,
+    InputError,
+    NetworkError,
+    PrepError,
+    UsageError,
+    missing_library,
+)
 from imagenet_prep.escaping import CommandLine
 from imagenet_prep.hints import Hint, install_extra
 
@@ -103,11 +110,11 @@ def load_library() -> Any:
         import obstore
         import obstore.store
     except ImportError as error:
-        is_absent = isinstance(error, ModuleNotFoundError) and error.name == "obstore"
+        purpose = "reads and writes object stores"
+        if isinstance(error, ModuleNotFoundError) and error.name == "obstore":
+            raise missing_library("obstore", purpose, "cloud") from error
         raise UsageError(
-            "object stores require the obstore library",
-            "it is not installed" if is_absent else f"it can't be imported: {error}",
-            install_extra("cloud"),
+            f"obstore, which {purpose}, can't be imported", str(error), install_extra("cloud")
         ) from error
     return obstore
 

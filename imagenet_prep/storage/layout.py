@@ -45,6 +45,11 @@ def shard_name(split: str, index: int, count: int) -> str:
     return f"{split}-{index:05d}-of-{count:05d}"
 
 
+def expected_names(split: str = "train") -> str:
+    """The names that a folder of shards should have, for messages; a set has any number of them."""
+    return f"expected files such as {shard_name(split, 0, 8)}, the first of 8 shards"
+
+
 def parse_shard_name(name: str) -> tuple[str, int, int] | None:
     """Split, index and count from a shard's name, or None if it isn't one."""
     match = _SHARD.fullmatch(name)

@@ -28,13 +28,13 @@ from imagenet_prep.reading.arguments import whole
 from imagenet_prep.reading.environment import check_rank, rank_in_environment
 from imagenet_prep.reading.left_out import OnDamagedRecord, check_policy
 from imagenet_prep.reading.shard_set import ShardSet
-from imagenet_prep.state.manifest import find_set
+from imagenet_prep.state.manifest import find_set, usable_manifest
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tensorflow.damage_skipper import DamageSkipper
 from imagenet_prep.tensorflow.epoch_pipeline import EpochPipeline
 from imagenet_prep.tensorflow.inception_examples import EVALUATED, NO_LABEL, parse_example
-from imagenet_prep.text import number_of
+from imagenet_prep.text import listed, number_of
 from imagenet_prep.tfrecord import inception
 
 __all__ = ["EVALUATED", "NO_LABEL", "dataset", "feature_spec", "parse_example"]
@@ -77,8 +77,26 @@ def _find_only_set(layout: Layout) -> Layout:
     try:
         return layout.one_set()
     except UsageError as error:
+        splits = _splits_of_sets(layout)
         expected = "expected a split of one of them"
-        raise UsageError(error.what, expected, "give feature_spec the argument split") from error
+        if splits:
+            expected = f"expected one of their splits: {listed(splits, 20)}"
+        example = splits[0] if splits else "..."
+        hint = (
+            "choose a set by one of its splits: "
+            f"feature_spec({str(layout.output_dir)!r}, split={example!r})"
+        )
+        raise UsageError(error.what, expected, hint) from error
+
+
+def _splits_of_sets(layout: Layout) -> list[str]:
+    """The splits of the finished sets of a folder."""
+    splits: list[str] = []
+    for set_layout in layout.sets():
+        manifest = usable_manifest(set_layout.manifest_path)
+        if manifest is not None:
+            splits += manifest.dataset.splits
+    return splits
 
 
 def _feature(promise: Mapping[str, Any]) -> Any:

@@ -36,7 +36,7 @@ class _ExportCommand(Command):
 
 
 @click.command(cls=_ExportCommand)
-@click.argument("container", type=OneOf(FORMATS))
+@click.argument("container", metavar="FORMAT", type=OneOf(FORMATS))
 @o.data_dir
 @o.out
 @click.option(

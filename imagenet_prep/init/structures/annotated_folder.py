@@ -390,6 +390,7 @@ def _propose_for(key: str, inspection: Inspection) -> Proposed | None:
         names=list(inspection.listing.names),
         stray=stray_files,
         columns=_named_columns(inspection),
+        init=inspection.command,
     )
     return format.propose_for(folder)
 

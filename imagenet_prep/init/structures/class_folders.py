@@ -153,7 +153,7 @@ def _lists_of(inspection: Inspection, shape: Shape, names: Sequence[str]) -> Spl
     or the only ones where no folder says what the splits are.
     """
     if files := named_lists(inspection):
-        return read_split_lists(inspection.folder, files, names, shape.lead)
+        return read_split_lists(inspection, files, names, shape.lead)
     if not _is_undivided(shape):
         return None
     ways_to_divide = find_split_lists(inspection, names, shape.lead)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.hints import Hint
+from imagenet_prep.images import format_of, is_npy
 from imagenet_prep.init.folder_shapes import shape_of
 from imagenet_prep.init.init_options import InitOptions
 from imagenet_prep.init.inspection import Inspection, main_content
@@ -38,7 +39,7 @@ from imagenet_prep.recipes.sample_sources import list_samples
 from imagenet_prep.recipes.schema import Recipe, Source
 from imagenet_prep.recipes.splits import place_of_split
 from imagenet_prep.sources.names import text_of
-from imagenet_prep.sources.parquets import has_images
+from imagenet_prep.sources.parquets import first_heads, has_images
 from imagenet_prep.text import listed, number_of
 
 _METADATA = "metadata"
@@ -210,8 +211,10 @@ def _choose_parquet(path: Path, engine: Engine, options: InitOptions) -> Choice:
     """The recipe of a Parquet file that holds images.
 
     Raises:
+        InputError: its bytes are no images.
         UsageError: an option is about paths, and the file has none.
     """
+    _refuse_other_bytes(path)
     for option, value in (("image", options.image), ("strip", options.strip)):
         if value:
             problem = f"--{option} with {path.name}, which holds the images themselves"
@@ -226,6 +229,17 @@ def _choose_parquet(path: Path, engine: Engine, options: InitOptions) -> Choice:
         label_key["label"] = options.label
     proposal = Proposal("parquet", "image", names, paths=paths, options=label_key)
     return Choice("parquet", (evidence,), (), proposal)
+
+
+def _refuse_other_bytes(path: Path) -> None:
+    """Raise InputError for a Parquet file of bytes that don't start as images do."""
+    column, heads = first_heads(path)
+    if heads and not any(is_npy(head) or format_of(head) for head in heads):
+        raise InputError(
+            f"{path} has a column of bytes, {column}, whose first values are not images",
+            "expected images in a column of bytes, or a table of texts and numbers",
+            f"to read the file as a table, write it again without the column {column}",
+        )
 
 
 def _settings_of(options: InitOptions) -> tuple[Source, Recipe]:

@@ -201,10 +201,7 @@ def _ask_for_file(
     for name in names[:_MOST_ALTERNATIVES]:
         paths = {"": [inspection.folder / name]}
         samples, _ = list_samples("arrays", paths, inspection.engine)
-        table = _labels_of(samples, name, None)
-        options = {"label": f"{name}:{samples.label}"}
-        total = len(samples.names)
-        alternatives.append(Alternative(table.labelled, table.classes, options, total))
+        alternatives += _choices_of_file(samples, name)
     evidence = f"each file is a set of its own: {listed(names)}"
     return Interpretation(
         certainty,
@@ -213,6 +210,20 @@ def _ask_for_file(
         containers=names,
         alternatives=alternatives,
     )
+
+
+def _choices_of_file(samples: Samples, name: str) -> list[Alternative]:
+    """The columns of a file that may be the labels; without one, its samples without labels."""
+    total = len(samples.names)
+    table = _labels_of(samples, name, None)
+    if table.has_labels:
+        options = {"label": f"{name}:{samples.label}"}
+        return [Alternative(table.labelled, table.classes, options, total)]
+    alternatives: list[Alternative] = []
+    for candidate in _candidates(samples):
+        options = {"label": f"{name}:{candidate.option}"}
+        alternatives.append(Alternative(total, candidate.classes, options, total))
+    return alternatives or [Alternative(0, 0, {"label": f"{name}:"}, total)]
 
 
 # the recipe ---------------------------------------------------------------------------------------

@@ -45,6 +45,7 @@ class AnnotatedFolder(Struct, frozen=True):
         files: the files of the format, by their paths from there.
         images: the images that are no masks.
         names: all files.
+        init: the command of init for the folder, with the user's options except for those given.
         stray: the files that nothing else takes.
         columns: the columns of images ("path") and classes ("label") that the user names.
     """
@@ -53,6 +54,7 @@ class AnnotatedFolder(Struct, frozen=True):
     files: Sequence[str]
     images: Sequence[str]
     names: Sequence[str]
+    init: Callable[..., str]
     stray: Sequence[str] = ()
     columns: Mapping[str, str] = {}
 

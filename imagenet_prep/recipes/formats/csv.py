@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command
 from imagenet_prep.hints import Hint, join_hints
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.annotation_files import check_size, parse_number, read_table, size_text
@@ -393,8 +392,7 @@ def _no_label(folder: AnnotatedFolder, name: str, candidates: Sequence[str]) -> 
     """The error for a table whose column of classes nobody can tell: it names the commands."""
     commands = []
     for column in candidates[:_MOST_NAMED]:
-        options = (("as", FORMAT.structure), ("label", column))
-        commands.append(command("init", folder.path, options))
+        commands.append(folder.init(**{"as": FORMAT.structure, "label": column}))
     problem = f"{folder.path / name}: no column has a usual name of a class"
     expected = f"expected one of {', '.join(candidates)}, or a column such as label or class"
     hint = Hint("if it is one of them, choose it: ", join_hints("; or ", commands))

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command
 from imagenet_prep.hints import Hint
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.annotation_files import parse_number, read_text
@@ -203,7 +202,7 @@ def _refuse_missing_labels(folder: AnnotatedFolder) -> None:
         if "names" in keys and names_images:
             problem = f"{path} describes a YOLO set, and no text file has a box of an image"
             expected = "expected labels/train/a.txt for images/train/a.jpg"
-            without = command("init", folder.path, (("as", "unlabelled"),))
+            without = folder.init(**{"as": "unlabelled", "names": None})
             hint = Hint("write the boxes in such text files; or leave boxes out: ", without)
             raise InputError(problem, expected, hint)
 

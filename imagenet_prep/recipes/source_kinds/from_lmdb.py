@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.joined_samples import Samples, join_samples, words_beside_split
 from imagenet_prep.recipes.sample_columns import samples_of_slices
@@ -28,7 +29,24 @@ def _read_samples(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
             samples.columns["class"] = [classes[path]] * len(samples.names)
             samples.label = "class"
         parts.append(samples)
-    return {"": join_samples(parts)}
+    try:
+        return {"": join_samples(parts)}
+    except InputError as error:
+        raise _same_name_of_keys(parts) or error from None
+
+
+def _same_name_of_keys(parts: Sequence[Samples]) -> InputError | None:
+    """The error for two keys of one database that become one name; None if there are none."""
+    for part in parts:
+        row = part.listing.names.first_twice()
+        if row is not None:
+            return InputError(
+                f"two keys of {part.listing.container(row).path} become one name: "
+                f"{part.listing.names[row]}",
+                "expected keys that differ once each sign but letters, digits, _, . and - is a _",
+                "write the database again with other keys",
+            )
+    return None
 
 
 def _class_of_database(path: Path) -> str:
