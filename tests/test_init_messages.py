@@ -266,7 +266,7 @@ SAYINGS: dict[str, Saying] = {
         ("\nexpected one file of arrays, or files that are parts of one set\n", "out of data"),
     ),
     "one array next to one image": Saying(
-        {"a.jpg": None, "b.npy": b"x"}, "", ("next to 1 image:",)
+        {"a.jpg": None, "b.npy": b"x"}, "", ("next to 1 image:", "move one kind out of data; or ")
     ),
     "a part that is missing": Saying(
         {"a.tar.001": b"x", "a.tar.003": b"y"},

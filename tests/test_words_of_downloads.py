@@ -24,6 +24,7 @@ from imagenet_prep.fetch.reply import Remote
 from imagenet_prep.fetch.session import Session
 from imagenet_prep.ilsvrc2012 import astray
 from imagenet_prep.ilsvrc2012.raw_data import how_to_get
+from imagenet_prep.stages.status import status
 from imagenet_prep.stages.untar import untar
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import Location
@@ -194,6 +195,9 @@ def test_no_download_into_an_object_store_is_advised() -> None:
     layout = Layout(Location(MemoryStore(), "set"))
     error = astray.nothing_found(layout)
     assert error.hint == "name the folder that has the images with --raw"
+    assert status(layout).following == (
+        "imagenet-prep convert memory://tests/set --raw FOLDER_WITH_IMAGES"
+    )
     archive = "ILSVRC2012_devkit_t12.tar.gz"
     assert how_to_get(layout, "devkit") == f"put {archive} into memory://tests/set/raw-data"
 

@@ -21,7 +21,7 @@ from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.files import load_json
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.storage.location import AnyPath, local_or_none
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.checked_shards import Checked
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from imagenet_prep.ilsvrc2012.copy_listing import CopyListing
     from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
     from imagenet_prep.state.plan_file import Plan
+
+_PLACE_OF_IMAGES = "FOLDER_WITH_IMAGES"
 
 
 def _published(split: str, boxes: int | None) -> Published:
@@ -196,8 +198,11 @@ class ImageNet(CheckedDataset):
             if own_folder:
                 return command("init", own_folder)
         if missing:
+            output = replace(layout, raw=None).elsewhere()
+            if local_or_none(layout.data_dir) is None:  # download writes to a local folder
+                settings = (*output, ("raw", _PLACE_OF_IMAGES))
+                return command("convert", layout.data_dir, settings)
             if not layout.reads_own_raw:  # what download fetches is read without --raw
-                output = replace(layout, raw=None).elsewhere()
                 return command("status", layout.data_dir, output)
             return command("download", layout.data_dir, fetched_from(layout))
         if any(source.damage for source in sources.values() if source):

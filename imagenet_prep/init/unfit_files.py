@@ -62,7 +62,7 @@ def strange(
     """
     others = number_of(fit, "array" if content == "array" else "image")
     hint = (
-        "move one kind to another folder; or write a recipe that names one: source: {files: "
+        f"move one kind out of {place}; or write a recipe that names one: source: {{files: "
         "'FOLDER/**/*.jpg'}"
     )
     if in_tar:
