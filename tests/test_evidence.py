@@ -781,6 +781,14 @@ def test_a_line_that_may_be_a_heading_is_no_name_of_class_0(where: str, content:
         read_names(Path(where), content.encode()).names_of_all(("0", "1"), None, where)
 
 
+def test_names_alone_are_no_names_of_words() -> None:
+    """The hint tells a whole line, as the file has no id to put a tab behind."""
+    with pytest.raises(InputError) as caught:
+        read_names(Path("n.txt"), b"cat\ndog\n").names_of_all(("n01440764", "n01443537"), None, "n")
+    line = "its id (such as n01440764), a tab, its name"
+    assert caught.value.hint == f"write a line for each class: {line}"
+
+
 def test_null_is_no_name_of_a_class() -> None:
     """A class whose name is null has none: it is not called None."""
     content = b'[{"id": 1, "name": "cat"}, {"id": 2, "name": null}]'

@@ -423,7 +423,7 @@ SAYINGS: dict[str, Saying] = {
     "classes once more": Saying(
         {**images(*CATS), **{f"all/{name}": None for name in CATS}},
         "",
-        ("images in all, next to the classes",),
+        ("the folder all (", "images) is next to class folders, and would be left out\n"),
     ),
     "an image of CUB that is not there": Saying(
         {
@@ -727,12 +727,12 @@ COMMANDS: dict[str, Saying] = {
     "a file of arrays without a column called label": Saying(
         {"a.npz": in_memory(_save_two_columns), "b.npz": ARRAYS["train.npz"]},
         "",
-        ("4 of 4 samples, 2 classes: imagenet-prep init data --label a.npz:foo\n",),
+        ("4 of 4 samples, 2 classes: imagenet-prep init data --as array-sets --label a.npz:foo\n",),
     ),
     "a file of arrays without labels": Saying(
         {"a.npz": in_memory(_save_no_labels), "b.npz": ARRAYS["train.npz"]},
         "",
-        ("0 of 4 samples, 0 classes: imagenet-prep init data --label a.npz:\n",),
+        ("0 of 4 samples, 0 classes: imagenet-prep init data --as array-sets --label a.npz:\n",),
     ),
     "a split for values with other signs": Saying(
         _labelled(l_csv=PARTITION), "--split train=y", ("x-1", "train"), status=2

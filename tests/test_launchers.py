@@ -125,7 +125,7 @@ SGE_LINE = '--rank "$((SGE_TASK_ID - 1))/16"'
 UNKNOWN: list[tuple[str, Variables, str, str]] = [
     ("nothing", {}, "no launcher", "--rank R/W"),
     ("WORLD_SIZE alone", {"WORLD_SIZE": 4}, "no launcher", "--rank R/W"),
-    ("a batch script of Slurm", IN_A_BATCH_SCRIPT, "no launcher", "--rank R/W"),
+    ("a batch script of Slurm", IN_A_BATCH_SCRIPT, "but no number of ranks: srun", "with srun, or"),
     ("Slurm, --array=7", array(7, 7, 7, 1), "SLURM_ARRAY_TASK_MIN=7", SLURM_LINE),
     ("Slurm, --array=1", array(1, 1, 1, 1), "SLURM_ARRAY_TASK_COUNT=1", SLURM_LINE),
     ("Slurm, --array=3,4", array(3, 3, 4, 2), "SLURM_ARRAY_TASK_MIN=3", SLURM_LINE),

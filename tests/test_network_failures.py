@@ -245,7 +245,13 @@ def _asks_for_certificates(version: ssl.TLSVersion) -> Make:
     return lambda place: _speaking(place, change)
 
 
-@failure("lasting", 1, 5, "requires a client certificate", "fetch the file with a client that has")
+@failure(
+    "lasting",
+    1,
+    5,
+    "the TLS connection failed: certificate required",
+    "fetch the file with a client that has",
+)
 def client_certificate(place: Place) -> None:
     """With TLS 1.3 it is missed only after the handshake of the client."""
     _secure(place, "good")

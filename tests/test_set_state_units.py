@@ -455,6 +455,8 @@ def test_shards_that_contradict_the_manifest(
     assert state.covers_plan
     assert state.sentence == f"{layout.output_dir} holds files that contradict each other: {reason}"
     lead = f"make {'it' if len(missing) == 1 else 'them'} again"
+    if change is put_a_folder:
+        lead = "move the folder away, then make it again"
     if stage == "verify":
         lead = "this names each file"
     assert state.following == f"{lead}: imagenet-prep {stage} {layout.output_dir}"

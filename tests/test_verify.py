@@ -368,6 +368,9 @@ def test_shards_without_a_record(tmp_path: Path) -> None:
         (tmp_path / f"train-{index:05d}-of-00003").write_bytes(b"")
     verdict = verify(Layout(tmp_path), ENGINE, allow_incomplete=True)
     assert [problem.detail for problem in verdict.problems] == ["it holds no record"] * 3
+    quick = verify(Layout(tmp_path), ENGINE, depth="quick", allow_incomplete=True)
+    for problem in (*verdict.problems, *quick.problems):
+        assert problem.remedy.endswith("fewer images than shards, it is as it should be")
     assert verdict.flavour == "none"
 
 

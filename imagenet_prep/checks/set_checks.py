@@ -9,7 +9,13 @@ from itertools import pairwise
 
 from imagenet_prep.checks.checked_dataset import Published
 from imagenet_prep.checks.inventory import Inventory
-from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, index_fault, remedy_at, remedy_own
+from imagenet_prep.checks.shard_check import (
+    REMEDY_EMPTY,
+    REMEDY_FOREIGN,
+    index_fault,
+    remedy_at,
+    remedy_own,
+)
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.plan_differences import differences
 from imagenet_prep.escaping import mention
@@ -194,7 +200,7 @@ def check_sizes(inventory: Inventory, layout: Layout) -> list[Problem]:
         if info is None:
             if size == 0:
                 detail = "it has 0 bytes"
-                empty = Problem(ProblemKind.WRONG_SIZE, name, detail, REMEDY_FOREIGN, got="0")
+                empty = Problem(ProblemKind.WRONG_SIZE, name, detail, REMEDY_EMPTY, got="0")
                 problems.append(empty)
             continue
         if size != info.size:

@@ -29,6 +29,9 @@ from imagenet_prep.tfrecord.framing import OVERHEAD, Framed, FramingError, Index
 
 REMEDY_FOREIGN = "get a sound copy of this shard"
 
+REMEDY_EMPTY = f"{REMEDY_FOREIGN}; if the set has fewer images than shards, it is as it should be"
+"""For a shard without a record whose number of records is not recorded."""
+
 REMEDY_TAKEN = (
     "convert took it, so repair keeps it: remove the shard, "
     "and run the same convert with --check decode"
@@ -198,6 +201,7 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
         if reading.is_whole and info is not None:
             self._check_origin(reading, info, shard.view)
         elif reading.is_whole and not reading.index.offsets:
+            reading.findings.remedy = REMEDY_EMPTY
             reading.findings.add(Finding(ProblemKind.WRONG_COUNT, "it holds no record"))
         return reading.report()
 

@@ -172,18 +172,28 @@ def find_share(environment: Mapping[str, str]) -> Share:
     job = _agreed_share(_ARRAYS, environment)
     process = _agreed_share(_STEPS, environment)
     if not (by_hand or job or process):
-        settings = _settings_text((_TORCHRUN, *_ARRAYS, *_STEPS), environment)
-        raise UsageError(
-            "--rank auto: no launcher gave this process a rank and a number of ranks",
-            f"{settings}; expected RANK and WORLD_SIZE, or the variables of "
-            "Slurm, MPI, Grid Engine, LSF, Kubernetes, AWS Batch or Google Batch",
-            "use --rank R/W",
-        )
+        raise _no_share(environment)
     job = job or Share(0, 1)
     process = process or Share(0, 1)
     rank = job.rank * process.world + process.rank
     world = job.world * process.world
     return Share(rank, world)
+
+
+def _no_share(environment: Mapping[str, str]) -> UsageError:
+    """The error where no launcher defines a share."""
+    problem = "--rank auto: no launcher gave this process a rank and a number of ranks"
+    settings = _settings_text((_TORCHRUN, *_ARRAYS, *_STEPS), environment)
+    rank = environment.get("SLURM_PROCID")
+    if settings == f"found SLURM_PROCID={rank}":
+        detail = f"{settings}, but no number of ranks: srun sets it in SLURM_STEP_NUM_TASKS"
+        return UsageError(problem, detail, "start it with srun, or give both, such as --rank 0/4")
+    return UsageError(
+        problem,
+        f"{settings}; expected RANK and WORLD_SIZE, or the variables of "
+        "Slurm, MPI, Grid Engine, LSF, Kubernetes, AWS Batch or Google Batch",
+        "use --rank R/W",
+    )
 
 
 def _agreed_share(launchers: Sequence[_Launcher], environment: Mapping[str, str]) -> Share | None:

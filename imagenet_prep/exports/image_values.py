@@ -17,8 +17,8 @@ from imagenet_prep.tfrecord.example import KINDS, parse_example
 from imagenet_prep.tfrecord.inception import PROMISE
 
 _NO_IMAGE = (
-    "export to arrayrecord, which accepts any record; or, if the set has images, add a feature "
-    "{from: encoded} to the recipe and convert again"
+    "export to arrayrecord, which accepts any record; or, for images: in the recipe, set "
+    "`content: image` and add a feature {from: encoded}; then convert again"
 )
 
 

@@ -52,6 +52,9 @@ _NO_TLS, _PORT = (
     "if you set --base-url, correct its port, or write http:// there; otherwise ask who runs this "
     "network what answers in its place",
 )
+_ALERT = re.compile(r"^(tls|ssl)v\w+ alert ")
+"""Before a reason that the server gave."""
+
 _OLD, _NEWER = (
     "offers no version of TLS that this machine accepts",
     "ask its administrator for TLS 1.2 or newer",
@@ -174,7 +177,10 @@ def _refused_tls(nested: list[BaseException], name: str) -> NetworkError | None:
             continue
         for reasons, meaning, hint in _LASTING_TLS:
             if re.search(reasons, cause.reason or ""):
-                detail = f"expected TLS, got: {_tls_reason(nested)}"
+                reason = _tls_reason(nested)
+                detail = f"the TLS connection failed: {_ALERT.sub('', reason)}"
+                if meaning == _NO_TLS:
+                    detail = f"expected TLS, got: {reason}"
                 return NetworkError(f"{name} {meaning}", detail, hint)
     return None
 

@@ -139,7 +139,8 @@ def check_runs(runs: Sequence[int], size: Size) -> None:
         raise ImageError(f"an image of {width:,} x {height:,} pixels is too large for runs")
     if sum(runs) != width * height:
         pixels = number_of(sum(runs), "pixel")
-        raise ImageError(f"its runs have {pixels}: expected {width} x {height}")
+        expected = f"{width * height:,} ({width} x {height})"
+        raise ImageError(f"its run lengths sum to {pixels}: expected {expected}")
 
 
 def box_of_runs(runs: Sequence[int], size: Size) -> tuple[float, float, float, float] | None:

@@ -56,7 +56,8 @@ class NamesOfClasses(Struct, frozen=True):
             count = f"{len(unnamed):,} of {number_of(len(ids), 'class', 'classes')}"
             problem = f"no name found in {place} for {count}: {listed(unnamed)}"
             are_unknown = bool(self.in_order) and not names
-            hint = "write a tab between each id and its name" if are_unknown else ""
+            line = f"its id (such as {unnamed[0]}), a tab, its name"
+            hint = f"write a line for each class: {line}" if are_unknown else ""
             if self.may_have_heading and not names:
                 hint = "remove its first line if that is a heading, or write one of these ids "
                 hint += "before each name"

@@ -221,8 +221,8 @@ class _Nodes:
             raise self._refusal(line, "not valid YAML", problem, hint) from error
         except yaml.reader.ReaderError as error:
             line = text.count("\n", 0, error.position)
-            problem = str(error).splitlines()[0]
-            raise self._refusal(line, "not valid YAML", problem) from error
+            problem = f"the line has the invisible character U+{error.character:04X}"
+            raise self._refusal(line, "not valid YAML", problem, "remove it") from error
         except (OverflowError, ValueError) as error:  # PyYAML takes any number for a character
             raise UsageError(
                 f"{self._path} is not valid YAML",

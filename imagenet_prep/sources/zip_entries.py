@@ -166,6 +166,9 @@ class _End(NamedTuple):
     start: int
 
 
+_ZIP_AGAIN = "if other bytes precede it, unpack it, and zip the files again"
+
+
 def _find_directory(view: Sliceable) -> tuple[int, int, int]:
     """Start and end of the central directory, and the number of its entries."""
     end = _find_end(view)
@@ -177,11 +180,10 @@ def _find_directory(view: Sliceable) -> tuple[int, int, int]:
         what = "its central directory would reach into its end record"
         if before > 0:
             what = f"{number_of(before, 'byte precedes', 'bytes precede')} the zip"
-        zip_again = "if other bytes precede it, unpack it, and zip the files again"
         raise ZipFault(
             end.offset,
             f"{what}, or the sizes here are wrong",
-            if_intact=zip_again if before > 0 else "",
+            if_intact=_ZIP_AGAIN if before > 0 else "",
         )
     if end.entries * _CENTRAL.size > end.length:
         reason = f"{end.entries:,} entries can't be in a central directory of {end.length:,} bytes"
@@ -223,7 +225,9 @@ def _read_end_64(view: Sliceable, offset: int, locator: bytes) -> _End:
     if len(record) < _END_64.size or not record.startswith(b"PK\6\6"):
         raise ZipFault(
             offset - _END_LOCATOR.size,
-            "no zip64 end record is where its locator points",
+            f"no zip64 end record is at byte {offset_64:,}, where it should be: bytes may be "
+            "missing or changed, or other bytes may precede the zip",
+            if_intact=_ZIP_AGAIN,
         )
     _, _, _, _, disk, first_disk, count_here, count, length, start = _END_64.unpack(record)
     disks = {disk, first_disk, located_disk}

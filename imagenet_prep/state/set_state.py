@@ -177,7 +177,7 @@ class SetState(Struct, frozen=True, dict=True):
         layout = self.layout
         if self.missing and not self.strays:
             repair = command("repair", layout.data_dir, layout.elsewhere())
-            return Hint(f"make {'it' if len(self.missing) == 1 else 'them'} again: ", repair)
+            return Hint(f"{self._move_folders()}make {self._it} again: ", repair)
         return Hint("this names each file: ", command("verify", layout.output_dir))
 
     def refuse_unusable(self, splits: Collection[str] | None = None) -> None:
@@ -194,6 +194,19 @@ class SetState(Struct, frozen=True, dict=True):
             if damaged_splits.isdisjoint(grown_from(split)[0] for split in splits):
                 return
         raise InputError(self.sentence, "expected a finished set", self.following)
+
+    @property
+    def _it(self) -> str:
+        """The missing shards."""
+        return "it" if len(self.missing) == 1 else "them"
+
+    def _move_folders(self) -> str:
+        """The first step if folders are in the place of missing shards: nothing replaces them."""
+        paths = map(self.layout.shard_path, self.sizes.keys() & self.missing)
+        if not any(path.is_dir() for path in paths):
+            return ""
+        folders = "the folder" if len(self.missing) == 1 else "the folders in their place"
+        return f"move {folders} away, then "
 
     @property
     def fault_of_manifest(self) -> str:

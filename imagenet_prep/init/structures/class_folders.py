@@ -208,6 +208,9 @@ def _question_of_lists(inspection: Inspection, ways_to_divide: Sequence[SplitLis
 # what would be lost or misread --------------------------------------------------------------------
 
 
+_ONE_LEVEL = "expected only class folders, or only splits (train, val) with class folders in each"
+
+
 def _missed(inspection: Inspection, shape: Shape) -> list[InputError]:
     """The images outside of class folders that may have labels."""
     tree = FolderTree.take(inspection.items)
@@ -220,9 +223,10 @@ def _missed(inspection: Inspection, shape: Shape) -> list[InputError]:
         has_classes = not shape.roles.classes.isdisjoint(below.below)
         if has_classes and shape.splits and not is_mask_folder(folder):
             hint = _command_for_split(inspection, shape, folder)
-        siblings = "splits" if shape.splits else "classes"
-        problem = f"{inspection.folder}: {count} in {path}, next to the {siblings}"
-        faults.append(InputError(problem, "expected class folders, or splits of them", hint))
+        siblings = "splits" if shape.splits else "class folders"
+        place = f"is next to {siblings}, and would be left out"
+        problem = f"{inspection.folder}: the folder {path} ({count}) {place}"
+        faults.append(InputError(problem, _ONE_LEVEL, hint))
     if shape.roles.loose:
         faults += _fault_of_loose(inspection, shape)
     return faults

@@ -202,7 +202,7 @@ def _ask_for_file(
         paths = {"": [inspection.folder / name]}
         samples, _ = list_samples("arrays", paths, inspection.engine)
         alternatives += _choices_of_file(samples, name)
-    evidence = f"each file is a set of its own: {listed(names)}"
+    evidence = f"each file is a set of its own ({listed(names)}); the others are left out"
     return Interpretation(
         certainty,
         (evidence,),
@@ -217,13 +217,18 @@ def _choices_of_file(samples: Samples, name: str) -> list[Alternative]:
     total = len(samples.names)
     table = _labels_of(samples, name, None)
     if table.has_labels:
-        options = {"label": f"{name}:{samples.label}"}
+        options = _options_of_file(name, samples.label)
         return [Alternative(table.labelled, table.classes, options, total)]
     alternatives: list[Alternative] = []
     for candidate in _candidates(samples):
-        options = {"label": f"{name}:{candidate.option}"}
+        options = _options_of_file(name, candidate.option)
         alternatives.append(Alternative(total, candidate.classes, options, total))
-    return alternatives or [Alternative(0, 0, {"label": f"{name}:"}, total)]
+    return alternatives or [Alternative(0, 0, _options_of_file(name, ""), total)]
+
+
+def _options_of_file(name: str, label: str | None) -> dict[str, object]:
+    """The options that take one file and its labels, and accept that other files are left out."""
+    return {"as": "array-sets", "label": f"{name}:{label}"}
 
 
 # the recipe ---------------------------------------------------------------------------------------
