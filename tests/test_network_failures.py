@@ -249,7 +249,7 @@ def _asks_for_certificates(version: ssl.TLSVersion) -> Make:
     "lasting",
     1,
     5,
-    "the TLS connection failed: certificate required",
+    "requires a client certificate\nthe TLS connection failed: certificate required",
     "fetch the file with a client that has",
 )
 def client_certificate(place: Place) -> None:

@@ -18,7 +18,8 @@ from imagenet_prep.tfrecord.inception import PROMISE
 
 _NO_IMAGE = (
     "export to arrayrecord, which accepts any record; or, for images: in the recipe, set "
-    "`content: image` and add a feature {from: encoded}; then convert again"
+    "`content: image`, add a feature {from: encoded}, and remove features that images don't have; "
+    "then convert again"
 )
 
 
