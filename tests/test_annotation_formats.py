@@ -869,7 +869,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     ),
     "YOLO: turned boxes": (
         {"data.yaml": "train: .\nnames: [cat]\n", "a.txt": "0 0.1 0.2 0.2 0.1 0.5 0.4 0.4 0.5\n"},
-        "the lines of a.txt have four points each: turned boxes become the boxes around them",
+        "the lines of a.txt have four points each: if these are rotated boxes, each becomes the",
     ),
     "COCO: names of another folder": (
         {"c.json": coco("photos/b.jpg", CAT)},

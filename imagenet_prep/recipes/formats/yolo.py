@@ -179,8 +179,8 @@ def _propose_nameless(folder: AnnotatedFolder, labels: Sequence[str]) -> Propose
             if words and _NUMBER.fullmatch(words[0]):
                 last_class = max(last_class, int(words[0]))
     doubt = (
-        "YOLO annotations, and no file of the names of classes such as data.yaml: "
-        "they are called as their numbers"
+        "YOLO annotations and no file with class names, such as data.yaml: "
+        "each class gets its number as its name"
     )
     numbers = range(last_class + 1)
     value = {"yolo": folders_of(labels), "names": tuple(map(str, numbers))}
@@ -240,7 +240,8 @@ def _doubts(folder: AnnotatedFolder, labels: Sequence[str]) -> list[str]:
     if lengths != {9}:
         return []
     lines = f"the lines of {listed(labels)}"
-    return [f"{lines} have four points each: turned boxes become the boxes around them"]
+    around = "if these are rotated boxes, each becomes the upright box around it"
+    return [f"{lines} have four points each: {around}"]
 
 
 _MOST_READ = 50
