@@ -179,7 +179,7 @@ SAYINGS: dict[str, Saying] = {
     "only fractions": Saying(
         _labelled(l_csv=FRACTIONS),
         "",
-        ("no class: no column (size) is read as the classes\n",),
+        ("the records have no class: none of the columns (size) looks like one\n",),
         status=0,
         absent=("--label size",),
     ),
@@ -633,7 +633,7 @@ SAYINGS: dict[str, Saying] = {
         "--as unlabelled",
         (
             "4 of 8 files have the names of masks: x0_mask.png",
-            "mask: {folder: FOLDER, suffix: END_OF_NAME}; if they are images like the others, write a "
+            "mask: {folder: data, suffix: _mask}; if they are images like the others, write a "
             "recipe without labels",
         ),
         absent=("classes:",),

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import CommandLine
 from imagenet_prep.hints import Hint
 from imagenet_prep.init.file_endings import DATA
 from imagenet_prep.init.folder_shapes import Shape, faults_of, is_usual, recipes_for_inner, shape_of
@@ -171,10 +172,13 @@ def _faults_of_splits(
     called_splits = sorted(filter(split_name, folders))
     if not called_splits or (shape.classes and len(called_splits) < len(folders)):
         return []
-    problem = (
-        f"{inspection.folder}: folders in {_tars(inspection)} are called as splits are, "
-        f"not as classes: {listed(called_splits)}"
-    )
+    place = f"the {_tars(inspection)} of {inspection.folder}"
+    if len(inspection.archives) == 1:
+        place = str(inspection.folder / next(iter(inspection.archives)))
+    folders_have = "folders {} in {} have the names of splits, not of classes"
+    if len(called_splits) == 1:
+        folders_have = "folder {} in {} has the name of a split, not of a class"
+    problem = f"the {folders_have.format(listed(called_splits), place)}"
     return [InputError(problem, "expected one folder per class", _unpacking_tars(inspection))]
 
 
@@ -186,7 +190,10 @@ def _unpacking_tars(inspection: Inspection) -> str:
     are_alike = len(set(names)) < len(names)
     are_bare = len(inspection.archives) > 1 and not all("/" in name for name in names)
     archives = list(inspection.archives)
-    return unpacking_hint(inspection.folder, archives, apart=are_alike or are_bare)
+    hint = unpacking_hint(inspection.folder, archives, apart=are_alike or are_bare)
+    if isinstance(hint, CommandLine):
+        return Hint("unpack, then run init again: ", hint)
+    return hint
 
 
 def _doubtful(inspection: Inspection, shape: Shape) -> list[InputError]:
