@@ -627,6 +627,14 @@ SAYINGS: dict[str, Saying] = {
         ),
         absent=("move", "FOLDER"),
     ),
+    "splits without classes in a tar": Saying(
+        {"a.tar": tar("train/1.jpg", "test/2.jpg")},
+        "",
+        (
+            "the folders test, train in data/a.tar have the names of splits, not of classes\n",
+            "\nunpack, then run init again: tar -xf data/a.tar -C data && mv ",
+        ),
+    ),
     # masks, and tables of several splits
     "masks next to their images": Saying(
         {f"x{number}{end}.png": None for number in range(4) for end in ("", "_mask")},
