@@ -631,7 +631,7 @@ SAYINGS: dict[str, Saying] = {
         {"a.tar": tar("train/1.jpg", "test/2.jpg")},
         "",
         (
-            "the folders test, train in data/a.tar have the names of splits, not of classes\n",
+            "folders in data/a.tar with names of splits, not of classes: test, train\n",
             "\nunpack, then run init again: tar -xf data/a.tar -C data && mv ",
         ),
     ),

@@ -172,13 +172,9 @@ def _faults_of_splits(
     called_splits = sorted(filter(split_name, folders))
     if not called_splits or (shape.classes and len(called_splits) < len(folders)):
         return []
-    place = f"the {_tars(inspection)} of {inspection.folder}"
-    if len(inspection.archives) == 1:
-        place = str(inspection.folder / next(iter(inspection.archives)))
-    folders_have = "folders {} in {} have the names of splits, not of classes"
-    if len(called_splits) == 1:
-        folders_have = "folder {} in {} has the name of a split, not of a class"
-    problem = f"the {folders_have.format(listed(called_splits), place)}"
+    first, *others = inspection.archives
+    place = f"{_tars(inspection)} of {inspection.folder}" if others else inspection.folder / first
+    problem = f"folders in {place} with names of splits, not of classes: {listed(called_splits)}"
     return [InputError(problem, "expected one folder per class", _unpacking_tars(inspection))]
 
 
@@ -191,9 +187,7 @@ def _unpacking_tars(inspection: Inspection) -> str:
     are_bare = len(inspection.archives) > 1 and not all("/" in name for name in names)
     archives = list(inspection.archives)
     hint = unpacking_hint(inspection.folder, archives, apart=are_alike or are_bare)
-    if isinstance(hint, CommandLine):
-        return Hint("unpack, then run init again: ", hint)
-    return hint
+    return Hint("unpack, then run init again: ", hint) if isinstance(hint, CommandLine) else hint
 
 
 def _doubtful(inspection: Inspection, shape: Shape) -> list[InputError]:
