@@ -727,7 +727,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
             "v.csv": "#filename,region_shape_attributes,region_attributes\n"
             'a.jpg,"[1]","{""class"": ""cat""}"\n'
         },
-        "v.csv, line 2: the attributes are not a JSON object",
+        'v.csv, line 2: region_shape_attributes is [1]; expected a JSON object, such as {"name"',
     ),
     "VIA: two attributes": (
         {
@@ -887,8 +887,8 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
             "labels.json": '{"classes": [], "labels": {"a": [{"label": 0, "bounding_box": [0, 0, 1, 1]}]}}'
         },
         (
-            "labels.json: labels.a[0]: the class is the number 0, and no list `classes` names "
-            "it; expected the name of the class, or that list"
+            "labels.json: labels.a[0]: the class is the number 0; expected a name, or "
+            'a key "classes" at the top of the file: a list of the names by number'
         ),
     ),
     "FiftyOne: a label of another type": (
@@ -928,7 +928,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     ),
     "run lengths: out of the image": (
         {"runs.csv": "ImageId,EncodedPixels\na.jpg,1 5 3000 900\n"},
-        "the runs can't be filled: they lead out of the image of 80 x 40 pixels",
+        "line 2: the run 3000 900 ends after the last pixel of a.jpg (80 x 40 = 3,200)",
     ),
     "run lengths: a word": (
         {"runs.csv": "ImageId,EncodedPixels\na.jpg,1 x\n"},

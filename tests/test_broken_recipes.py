@@ -463,8 +463,13 @@ INPUTS = {
     ),
     "labels without paths": (
         FILES + "labels: nopath.csv\n",
-        "nopath.csv, line 1: no column of paths",
-        "name, label",
+        "nopath.csv, line 1: no column with the paths of files",
+        "name, label\nname it in the recipe: labels: {file: ..., path: COLUMN}; ",
+    ),
+    "labels with a column that the recipe misspells": (
+        FILES + "labels: {file: nopath.csv, path: Name}\n",
+        "the recipe's labels.path names the column Name, which the file lacks: expected one of name",
+        "\ncorrect the name in the recipe, or in the file",
     ),
     "labels with a cell too many": (
         FILES + "labels: long.csv\n",
@@ -523,8 +528,8 @@ INPUTS = {
     ),
     "JSON without paths": (
         FILES + "labels: nopath.jsonl\n",
-        "no column of paths: expected one of path, filename, file, image, got name\ncorrect",
-        "",
+        "no column with the paths of files: expected one of path, filename, file, image, got name\n",
+        "\nname it in the recipe: labels: {file: ..., path: COLUMN}",
     ),
     "a column of splits and paths": (
         FILES + "labels: {file: nosplit.csv, split: path}\n",
@@ -533,8 +538,8 @@ INPUTS = {
     ),
     "columns of classes without paths": (
         FILES + "labels: {file: hot.csv, one_hot: true}\n",
-        "hot.csv, line 1: no column of paths: expected one of path, filename, file, image, got "
-        "name, a, b;",
+        "hot.csv, line 1: no column with the paths of files: expected one of path, filename, file, "
+        "image, got name, a, b\n",
         "",
     ),
     "JSON of no file": (
@@ -544,7 +549,7 @@ INPUTS = {
     ),
     "labels without paths, below a comment": (
         FILES + "labels: comment.csv\n",
-        "comment.csv, line 2: no column of paths",
+        "comment.csv, line 2: no column with the paths of files",
         "name, label",
     ),
     "labels in one of two files": (

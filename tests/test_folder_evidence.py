@@ -715,7 +715,11 @@ CUB_AT_FAULT = {
         "5 001.Albatross/none.jpg\n",
         "1 image that no class folder has",
     ),
-    "an image of no split": ("train_test_split.txt", "", "has no 0 or 1 for 4 images"),
+    "an image of no split": (
+        "train_test_split.txt",
+        "",
+        "has no 0 or 1 for 4 images: numbers .* of images.txt",
+    ),
     "other classes": (
         "image_class_labels.txt",
         "1 1\n2 1\n3 2\n",

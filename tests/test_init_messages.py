@@ -179,7 +179,7 @@ SAYINGS: dict[str, Saying] = {
     "only fractions": Saying(
         _labelled(l_csv=FRACTIONS),
         "",
-        ("no class: no column (size) is read as the classes\n",),
+        ("the records have no class: none of the columns (size) looks like one\n",),
         status=0,
         absent=("--label size",),
     ),
@@ -627,13 +627,21 @@ SAYINGS: dict[str, Saying] = {
         ),
         absent=("move", "FOLDER"),
     ),
+    "splits without classes in a tar": Saying(
+        {"a.tar": tar("train/1.jpg", "test/2.jpg")},
+        "",
+        (
+            "folders in data/a.tar with names of splits, not of classes: test, train\n",
+            "\nunpack, then run init again: tar -xf data/a.tar -C data && mv ",
+        ),
+    ),
     # masks, and tables of several splits
     "masks next to their images": Saying(
         {f"x{number}{end}.png": None for number in range(4) for end in ("", "_mask")},
         "--as unlabelled",
         (
             "4 of 8 files have the names of masks: x0_mask.png",
-            "mask: {folder: FOLDER, suffix: END_OF_NAME}; if they are images like the others, write a "
+            "mask: {folder: data, suffix: _mask}; if they are images like the others, write a "
             "recipe without labels",
         ),
         absent=("classes:",),

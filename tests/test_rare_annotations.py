@@ -167,7 +167,7 @@ STATES: Mapping[str, Rare] = {
     "attributes that are nested too deep": Rare(
         {"via": "v.csv"},
         {"v.csv": f"filename,region_shape_attributes\na.jpg,{'[' * 99_999}\n"},
-        "v.csv, line 2: the attributes can't be read as JSON",
+        "v.csv, line 2: region_shape_attributes can't be read as JSON",
     ),
     "a row without a class": Rare(
         {"csv": "b.csv"},

@@ -260,7 +260,10 @@ def test_images_whose_samples_can_t_be_had_are_refused() -> None:
     for data, reason in (
         (tiff(samples, "<", pages=2), "several pages"),
         (image(np.zeros((4, 4), dtype=np.float32), "TIFF"), "32-bit floats"),
-        (image(samples, "GIF"), "GIF can't be read as numbers"),
+        (
+            image(samples, "GIF"),
+            "the format is GIF, by the first bytes: with content: pixels, expected JPEG",
+        ),
         (png_without_end, "cut short or damaged"),
         (_with_a_large_tile(samples), "its tile claims 65536 x 65536 pixels"),
         (_of_sample_format(2), "its samples are signed integers of 16 bits: expected unsigned"),

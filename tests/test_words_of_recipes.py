@@ -68,7 +68,7 @@ REFUSED: dict[str, tuple[dict[str, bytes], str, str]] = {
     "texts of two lines": (
         {"a.tar": pack({"1.png": PNG, "1.txt": b"a\nb", "1.json": b'{"txt": "c"}'})},
         "source: {webdataset: a.tar}\n",
-        r"two values of txt: 'c' and 'a\nb'",
+        r"a.tar: 1.json says 'c', 1.txt says 'a\nb' for txt",
     ),
     "an Example of two images": (
         {"a.rec": record(i=BytesList((PNG, PNG)), l=Int64List((1,)))},

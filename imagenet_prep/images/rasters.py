@@ -34,7 +34,8 @@ def judge_raster(data: Buffer, check: Check) -> tuple[Array, str]:
     image_format = format_of(data)
     if image_format not in ("", "JPEG"):
         raise ImageError(
-            f"{image_format} can't be read as numbers: expected JPEG, PNG or TIFF",
+            f"the format is {image_format}, by the first bytes: "
+            "with content: pixels, expected JPEG, PNG or TIFF",
             "convert it to PNG or TIFF",
         )
     judged = grades.judge(data, check, pixels.decode_whole)

@@ -72,12 +72,13 @@ def _remark_on_columns(inspection: Inspection, table: LabelsFile) -> str:
     whose values can be.
     """
     columns = table.table.columns
-    no_class = f"no class: no column ({listed(columns)}) is read as the classes"
+    none = f"none of the columns ({listed(columns)}) looks like one"
+    no_class = f"the records have no class: {none}"
     for name, cells in columns.items():
         as_labels = replace(table.table, labels=list(cells))
         if class_values(as_labels) is not None:
             command = inspection.command(label=name)
-            return Hint(f"{no_class}; to take {name} for the class: ", command)
+            return Hint(f"{no_class}; to use {name} as the class: ", command)
     return no_class
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.box_policy import CORRECT
 from imagenet_prep.recipes.box_policy import fault as fault_at
 from imagenet_prep.recipes.classes import NUMBER, Classes, numbered, refuse_below_first
 from imagenet_prep.recipes.inputs import Inputs
@@ -89,7 +90,8 @@ def _parse(keys: Labels, name: str, path: AnyPath) -> LabelTable:
             split=keys.split,
         )
     except LabelsFault as fault:
-        raise fault_at(fault.place(path), fault.reason) from fault
+        hint = fault.hint or CORRECT
+        raise fault_at(fault.place(path), fault.reason, hint=hint) from fault
     if not table.paths:
         raise InputError(f"{path} names no file", "expected the path of each file")
     return table

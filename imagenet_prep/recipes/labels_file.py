@@ -40,6 +40,8 @@ Unit = Literal["line", "entry"]
 NO_LABEL = -1
 """A number in place of a label that is no class, as in Hugging Face's data sets."""
 
+_NAME_COLUMN = "name it in the recipe: labels: {file: ..., path: COLUMN}"
+_CORRECT_NAME = "correct the name in the recipe, or in the file"
 _WITHOUT_HEADER = "a file without a header needs labels: {file: ..., header: false}"
 
 
@@ -187,7 +189,7 @@ def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
     is_text = form not in ("jsonl", "json")
     if not columns:
         return LabelTable([], lines, None, {}, is_text)
-    path = _column([*columns], path, PATHS, "paths", may_lack_header=is_text)
+    path = _column([*columns], path, PATHS, "path", may_lack_header=is_text)
     hot_names = one_hot if isinstance(one_hot, (list, tuple)) else ()
     _refuse_two_purposes(path, split, [*hot_names, *([label] if isinstance(label, str) else [])])
     splits: list[str | None] | None = None
@@ -236,14 +238,14 @@ def _take_columns(columns: dict[str, list[Any]], names: Sequence[str]) -> dict[s
     taken_columns: dict[str, list[Any]] = {}
     header = [*columns]
     for name in names:
-        column_name = _column(header, name, (), "labels")
+        column_name = _column(header, name, (), "one_hot")
         taken_columns[name] = columns.pop(column_name)
     return taken_columns
 
 
 def _take_splits(columns: dict[str, list[Any]], split: str) -> list[str | None]:
     """The column of splits as texts, which is no other column then."""
-    column_name = _column([*columns], split, (), "splits")
+    column_name = _column([*columns], split, (), "split")
     column = columns.pop(column_name)
     return [None if value is None else str(value) for value in column]
 
@@ -273,7 +275,7 @@ def _build_table(
     """The table whose ``columns`` lose those of paths and labels: ``path``, and the one that
     ``label`` chooses as in ``parse_labels``.
     """
-    path_column = _column([*columns], path, (), "paths", may_lack_header=is_text)
+    path_column = _column([*columns], path, (), "path", may_lack_header=is_text)
     label_column = _find_label_column([*columns], label, may_lack_header=is_text)
     paths = columns.pop(path_column)
     for cell, line in zip(paths, lines, strict=True):
@@ -295,7 +297,7 @@ def _find_label_column(
     None if there is none.
     """
     if isinstance(label, str):
-        return _column(names, label, (), "labels", may_lack_header=may_lack_header)
+        return _column(names, label, (), "label", may_lack_header=may_lack_header)
     if label is None:
         return next((name for name in LABELS if name in names), None)
     return None
@@ -361,26 +363,24 @@ def _column(
     header: Sequence[str],
     name: str | None,
     usual: Sequence[str],
-    content: str,
+    key: str,
     *,
     may_lack_header: bool = False,
 ) -> str:
     """The column of this name, or of the first usual name; raises LabelsFault if there is none.
 
-    ``may_lack_header``: the first line may be a row; the keys of JSON are none.
+    ``key`` of the recipe's labels has the name; ``may_lack_header``: the first line may be a row.
     """
     candidates = [name] if name else usual
     column = next((candidate for candidate in candidates if candidate in header), None)
     if column is None:
-        expected = repr(name)
-        hint = ""
-        if not name:
-            usual_names = ", ".join(usual)
-            expected = f"one of {usual_names}"
-        if not name and may_lack_header:
-            hint = f"; {_WITHOUT_HEADER}"
         columns = listed(header, 20) or "nothing"
-        raise HeaderFault(0, f"no column of {content}: expected {expected}, got {columns}{hint}")
+        if name:
+            problem = f"the recipe's labels.{key} names the column {name}, which the file lacks"
+            raise HeaderFault(0, f"{problem}: expected one of {columns}", _CORRECT_NAME)
+        expected = f"expected one of {', '.join(usual)}, got {columns}"
+        hint = f"{_NAME_COLUMN}; {_WITHOUT_HEADER}" if may_lack_header else _NAME_COLUMN
+        raise HeaderFault(0, f"no column with the paths of files: {expected}", hint)
     if may_lack_header and FILE_ENDING.search(column):
         raise HeaderFault(
             0,

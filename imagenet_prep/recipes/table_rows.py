@@ -34,14 +34,16 @@ FILE_ENDING = re.compile(r".\.(jpe?g|png|tiff?|npy|npz)", re.IGNORECASE)
 class LabelsFault(ValueError):  # noqa: N818 - the data is at fault, no error of the program
     """A file of labels that can't be understood at ``line`` (from 1; 0: as a whole), for
     ``reason``; ``unit`` is "entry" where ``line`` counts the entries of a JSON document.
+    ``hint``: what to do; "" to correct the file.
     """
 
     unit = "line"
 
-    def __init__(self, line: int, reason: str) -> None:
+    def __init__(self, line: int, reason: str, hint: str = "") -> None:
         super().__init__(line, reason)
         self.line = line
         self.reason = reason
+        self.hint = hint
 
     def place(self, path: object) -> str:
         """The file at ``path``, and the line if the fault is in one, for messages."""

@@ -174,8 +174,11 @@ def _missing_splits(
     if not numbers:
         return []
     count = number_of(len(numbers), "image")
-    problem = f"{base / _SPLITS} has no 0 or 1 for {count}, by number: {listed(numbers)}"
-    return [InputError(problem, "expected 0 or 1 for every image", "correct it")]
+    word = "number" if len(numbers) == 1 else "numbers"
+    which = f"{word} {listed(numbers)} of {_PATHS}"
+    problem = f"{base / _SPLITS} has no 0 or 1 for {count}: {which}"
+    expected = "expected a line for each image: NUMBER 1 (train) or NUMBER 0 (test)"
+    return [InputError(problem, expected, "add or correct these lines")]
 
 
 def _contradictions(

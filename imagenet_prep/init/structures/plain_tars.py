@@ -12,6 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import CommandLine
 from imagenet_prep.hints import Hint
 from imagenet_prep.init.file_endings import DATA
 from imagenet_prep.init.folder_shapes import Shape, faults_of, is_usual, recipes_for_inner, shape_of
@@ -171,10 +172,9 @@ def _faults_of_splits(
     called_splits = sorted(filter(split_name, folders))
     if not called_splits or (shape.classes and len(called_splits) < len(folders)):
         return []
-    problem = (
-        f"{inspection.folder}: folders in {_tars(inspection)} are called as splits are, "
-        f"not as classes: {listed(called_splits)}"
-    )
+    first, *others = inspection.archives
+    place = f"{_tars(inspection)} of {inspection.folder}" if others else inspection.folder / first
+    problem = f"folders in {place} with names of splits, not of classes: {listed(called_splits)}"
     return [InputError(problem, "expected one folder per class", _unpacking_tars(inspection))]
 
 
@@ -186,7 +186,8 @@ def _unpacking_tars(inspection: Inspection) -> str:
     are_alike = len(set(names)) < len(names)
     are_bare = len(inspection.archives) > 1 and not all("/" in name for name in names)
     archives = list(inspection.archives)
-    return unpacking_hint(inspection.folder, archives, apart=are_alike or are_bare)
+    hint = unpacking_hint(inspection.folder, archives, apart=are_alike or are_bare)
+    return Hint("unpack, then run init again: ", hint) if isinstance(hint, CommandLine) else hint
 
 
 def _doubtful(inspection: Inspection, shape: Shape) -> list[InputError]:

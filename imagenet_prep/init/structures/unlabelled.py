@@ -9,16 +9,12 @@ from imagenet_prep.init.folder_shapes import Shape, shape_of
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.proposal import ONLY_IF_ASKED, POSSIBLE, Interpretation, Proposal
 from imagenet_prep.init.split_options import named_folders
-from imagenet_prep.recipes.folder_words import is_image_folder, name_as_split
-from imagenet_prep.recipes.misread_folders import mixed_masks
+from imagenet_prep.recipes.folder_words import is_image_folder, name_as_split, unmasked
+from imagenet_prep.recipes.misread_folders import in_flow, mixed_masks
+from imagenet_prep.recipes.path_parts import stem_of
 from imagenet_prep.recipes.splits import split_names, splits_above
 from imagenet_prep.sources.names import Names
 from imagenet_prep.text import listed, number_of
-
-_CHOICES_OF_MASKS = (
-    "move the masks away, or use them in a recipe: mask: {folder: FOLDER, suffix: END_OF_NAME}; "
-    "if they are images like the others, write a recipe without labels"
-)
 
 
 def recognise(inspection: Inspection) -> Interpretation | None:
@@ -98,7 +94,18 @@ def _faults_of_masks(inspection: Inspection, items: Sequence[str]) -> list[Input
     if mixed is None:
         return []
     problem = f"{inspection.folder}: {mixed.what}"
-    return [InputError(problem, "expected images alone", _CHOICES_OF_MASKS)]
+    key = in_flow({"mask": {"folder": str(inspection.folder), "suffix": _suffix_of_masks(items)}})
+    hint = (
+        f"move the masks away, or use them in a recipe: {key[1:-1]}; "
+        "if they are images like the others, write a recipe without labels"
+    )
+    return [InputError(problem, "expected images alone", hint)]
+
+
+def _suffix_of_masks(items: Sequence[str]) -> str:
+    """The end that the names of all masks have; a word in its place if they have several."""
+    suffixes = {stem[len(unmasked(stem)) :] for stem in map(stem_of, items)} - {""}
+    return suffixes.pop() if len(suffixes) == 1 else "END_OF_NAME"
 
 
 def _splits_by_tops(names: Sequence[str]) -> dict[str, str]:

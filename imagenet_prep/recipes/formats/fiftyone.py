@@ -111,8 +111,8 @@ def _class_name(label: int | str, classes: list[str] | None, place: str) -> str:
     if isinstance(label, str):
         return label
     if not classes:
-        problem = f"the class is the number {label}, and no list `classes` names it"
-        raise fault(place, problem, "expected the name of the class, or that list")
+        expected = 'expected a name, or a key "classes" at the top of the file: a list of the names'
+        raise fault(place, f"the class is the number {label}", f"{expected} by number")
     if not 0 <= label < len(classes):
         expected = f"expected 0 to {len(classes) - 1}, the numbers of `classes`"
         raise fault(place, f"there is no class {label}", expected)

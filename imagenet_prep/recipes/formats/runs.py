@@ -5,7 +5,7 @@ perhaps its class, and EncodedPixels.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -83,9 +83,8 @@ def _add_object(
 ) -> None:
     """Add an object: its box is the one around its pixels."""
     place = runs_of_object.place
-    words = runs_of_object.runs.split()
     try:
-        counts = _coco_counts(words, size)
+        counts = _coco_counts(runs_of_object, size)
         pixels = mask_pixels.fill_runs(counts, size)
     except ImageError as error:
         problem = f"the runs can't be filled: {error}"
@@ -96,12 +95,12 @@ def _add_object(
     images.file.add_pixels(image, runs_of_object.class_name, pixels, outline, place)
 
 
-def _coco_counts(words: Sequence[str], size: Size) -> list[int]:
+def _coco_counts(runs_of_object: _RunsOfObject, size: Size) -> list[int]:
     """Kaggle's runs as COCO's: starts from 1 and lengths of what is inside
     become lengths of 0 and 1 in turn.
     """
     numbers: list[int] = []
-    for word in words:
+    for word in runs_of_object.runs.split():
         if not _WHOLE.fullmatch(word):
             raise ImageError(f"{word[:40]!r} is not a whole number from 0")
         if len(word) > _MOST_DIGITS:
@@ -110,6 +109,8 @@ def _coco_counts(words: Sequence[str], size: Size) -> list[int]:
         numbers.append(int(word))
     if len(numbers) % 2:
         raise ImageError(f"{number_of(len(numbers), 'number')} can't be divided into pairs")
+    width, height = size
+    last_pixel = width * height
     counts: list[int] = []
     position = 0
     for start, length in zip(numbers[::2], numbers[1::2], strict=True):
@@ -120,11 +121,13 @@ def _coco_counts(words: Sequence[str], size: Size) -> list[int]:
             raise ImageError(f"the run at {start:,} starts before the end of an earlier one")
         counts += (first_pixel - position, length)
         position = first_pixel + length
-    width, height = size
-    pixels_left = width * height - position
-    if pixels_left < 0:
-        raise ImageError(f"they lead out of the image of {width} x {height} pixels")
-    return [*counts, pixels_left]
+        if position > last_pixel:
+            name = f"{runs_of_object.image} ({width} x {height} = {last_pixel:,})"
+            problem = f"the run {start} {length} ends after the last pixel of {name}"
+            expected = "expected runs for an image of this size"
+            hint = "use the image that was annotated, or correct the run"
+            raise fault(runs_of_object.place, problem, expected, hint)
+    return [*counts, last_pixel - position]
 
 
 def is_table(name: str, ends: bytes) -> bool:

@@ -4,7 +4,7 @@ whose regions have a shape and attributes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from imagenet_prep.recipes.annotation_files import check_numbers, read_json, rea
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import CORRECT, corners_around, corners_of_size, fault
 from imagenet_prep.recipes.formats import NUMBERING, Format
+from imagenet_prep.recipes.recipe_file import shortened
 from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
@@ -73,16 +74,30 @@ def _rows(path: Path) -> Iterator[tuple[str, str, _ViaRegion | None]]:
     """The image of each row of a CSV, and its region, if it has one."""
     for place, row in read_table(path):
         name = row.get("#filename") or row.get("filename") or ""
-        try:
-            shape = msgspec.json.decode(row.get("region_shape_attributes") or "{}")
-            attributes = msgspec.json.decode(row.get("region_attributes") or "{}")
-        except (msgspec.DecodeError, RecursionError) as error:
-            problem = f"the attributes can't be read as JSON: {error}"
-            raise fault(place, problem, "expected VIA's attributes") from error
-        if not isinstance(shape, dict) or not isinstance(attributes, dict):
-            raise fault(place, "the attributes are not a JSON object", "expected VIA's attributes")
+        shape = _json_object(row, "region_shape_attributes", place)
+        attributes = _json_object(row, "region_attributes", place)
         region = _ViaRegion(shape, attributes) if shape else None
         yield name, place, region
+
+
+_EXAMPLES = {
+    "region_shape_attributes": '{"name": "rect", ...}',
+    "region_attributes": '{"class": "cat"}',
+}
+"""A cell of each column of JSON, for messages."""
+
+
+def _json_object(row: Mapping[str, str], column: str, place: str) -> dict[str, Any]:
+    """The JSON object in a cell of a CSV."""
+    cell = row.get(column) or "{}"
+    expected = f"expected a JSON object, such as {_EXAMPLES[column]}"
+    try:
+        value = msgspec.json.decode(cell)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise fault(place, f"{column} can't be read as JSON: {error}", expected) from error
+    if not isinstance(value, dict):
+        raise fault(place, f"{column} is {shortened(cell)}", expected)
+    return value
 
 
 def _read_object(region: _ViaRegion, class_attribute: str | None, place: str) -> DrawnObject:

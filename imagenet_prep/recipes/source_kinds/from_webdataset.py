@@ -46,7 +46,7 @@ def _read_samples(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
                 value_rows[ending] = row
             else:
                 unread_counts[ending] += 1
-        samples.append(_values_of_key(listing, key, value_rows, reader))
+        samples.append(_values_of_key(listing, value_rows, reader))
     columns = columns_of(samples)
     label = usual_label(columns)
     passed, lost = _unread_notes(unread_counts, has_label=label is not None)
@@ -90,9 +90,7 @@ def _take_image(listing: Catalog, key: str, members: dict[str, int]) -> int:
     )
 
 
-def _values_of_key(
-    listing: Catalog, key: str, rows: Mapping[str, int], reader: Reader
-) -> dict[str, Any]:
+def _values_of_key(listing: Catalog, rows: Mapping[str, int], reader: Reader) -> dict[str, Any]:
     """The values in the .cls, .txt and .json of a key.
 
     Raises:
@@ -100,19 +98,38 @@ def _values_of_key(
     """
     sample: dict[str, Any] = {}
     for ending, row in rows.items():
-        value = _member_value(bytes(listing.read(row, reader)), ending, listing.names[row])
-        member_values = value if isinstance(value, dict) else {ending: value}
+        member_values = _member_values(listing, ending, row, reader)
         for name, known_value in sample.items():
             if str(member_values.get(name, known_value)) != str(known_value):
-                first, second = repr(known_value), repr(member_values[name])
-                what = f"{key} has two values of {name}: {shortened(first)} and {shortened(second)}"
-                raise InputError(
-                    f"{listing.container(row).path}: {what}",
-                    "expected one",
-                    "correct it in its archive",
-                )
+                raise _contradiction(listing, rows, reader, (name, ending))
         sample |= member_values
     return sample
+
+
+def _member_values(listing: Catalog, ending: str, row: int, reader: Reader) -> dict[str, Any]:
+    """The values in a .cls, a .txt or a .json, by their names."""
+    value = _member_value(bytes(listing.read(row, reader)), ending, listing.names[row])
+    return value if isinstance(value, dict) else {ending: value}
+
+
+def _contradiction(
+    listing: Catalog, rows: Mapping[str, int], reader: Reader, doubtful: tuple[str, str]
+) -> InputError:
+    """The error of files with different values of one name: the first, and that of the ending."""
+    name, last_ending = doubtful
+    sayings: list[str] = []
+    for ending in rows:
+        values = _member_values(listing, ending, rows[ending], reader)
+        if name in values and (not sayings or ending == last_ending):
+            _, _, file = listing.names[rows[ending]].partition("/")
+            sayings.append(f"{file} says {shortened(repr(values[name]))}")
+        if ending == last_ending:
+            break
+    return InputError(
+        f"{listing.container(rows[last_ending]).path}: {', '.join(sayings)} for {name}",
+        "expected the same value",
+        "correct one of these files in the archive",
+    )
 
 
 def _member_value(data: bytes, ending: str, name: str) -> Any:
