@@ -211,7 +211,7 @@ def test_one_byte_of_an_image_that_this_rank_must_write(
     out = run_rank(data, raw, rank, world, status=4)
     assert f"error: {image} has other bytes than when the set was planned" in out
     refuse_advice(out)
-    with pytest.raises(InputError, match=f"{rank} of {world}"):
+    with pytest.raises(InputError, match=rf"of rank {rank} \(of {world}\)"):
         merge(Layout(data))
     make_rank(data, copy_of(sound, place, 1_600_000_005), rank, world)
     assert NOTE in finished(data, known)

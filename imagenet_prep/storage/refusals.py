@@ -29,10 +29,9 @@ def free_space() -> str:
     return Hint("free some space, then run: ", rerun())
 
 
-def refuse_existing(path: Path) -> None:
+def refuse_existing(path: Path, hint: str = "choose another name with --output") -> None:
     """Raise UsageError if a command would replace a file."""
     if path.exists():
-        hint = "choose another name with --output"
         raise UsageError(f"{path} already exists", "expected a new file", hint)
 
 

@@ -40,7 +40,8 @@ def copy_example(name: str, target: Path | None) -> tuple[Path, str]:
             f"no example {name!r}", expected, command_line([program(), "init", "--list"])
         )
     target = target or Path(f"{name}.yaml")
-    refuse_existing(target)
+    another = command_line([program(), "init", "--example", name, "--output", "FILE"])
+    refuse_existing(target, another)
     text = (_FOLDER / f"{name}.yaml").read_text()
     with writing(target):
         save_bytes(target, text.encode())
