@@ -906,12 +906,12 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "a mask of another size": (
         MASKS,
         saves("m/a.png", mask(48, 80)),
-        "its mask m/a.png: it has 48 x 80 pixels",
+        "its mask m/a.png has 48 x 80 pixels",
     ),
     "the remedy for a mask of another size": (
         MASKS,
         saves("m/a.png", mask(48, 80)),
-        "; replace the mask, or use the image that it was made for, or leave",
+        "; replace the mask, or use the image that it was made for; or leave out the image",
     ),
     "a mask that is cut": (
         MASKS,
@@ -921,7 +921,8 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "the remedy for a mask that is cut": (
         MASKS,
         saves("m/a.png", mask(80, 48)[:-20]),
-        "; replace the mask, or leave",
+        "m/a.png: the PNG has no whole end chunk: it may be cut short or damaged; "
+        "replace the mask; or leave out the image: --on-damaged skip",
     ),
     "an image without a mask": (
         MASKS,

@@ -299,7 +299,7 @@ def test_finished_shards_are_not_replaced_unasked(layout: Layout) -> None:
     """With the evidence of the first that has some, or the differences to what is recorded."""
     plan = made_plan()
     ExistingShards({}, (), ()).refuse_replaced(SetRecords(layout), plan, {FIRST: "an image"})
-    hint = "make them again with --overwrite, or choose another folder with --output"
+    hint = "make the shards again with --overwrite, or choose another folder with --output"
     both = f"2 shards were made from other inputs or with other settings, {FIRST} first"
     one = f"1 shard was made from other inputs or with other settings, {SECOND} first"
     found = replacing(FIRST, SECOND)
@@ -366,7 +366,7 @@ def test_boxes_that_were_asked_for_are_not_brought_back(layout: Layout) -> None:
         return replace(plan, dataset=replace(plan.dataset, kind=ILSVRC2012))
 
     save_plan(layout, plan_of({"validation_boxes": True}, 3))
-    again = "make them again with --overwrite, or choose another folder with --output"
+    again = "make the shards again with --overwrite, or choose another folder with --output"
     lines = refusal(replacing(FIRST), layout, plan_of({"validation_boxes": False}, 0), {})
     assert lines[-1] == again
     for without_boxes in (

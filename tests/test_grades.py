@@ -378,6 +378,7 @@ def test_strict_refuses_a_set_with_warned_images(folder: Path, name: str) -> Non
     said = _convert(folder, RECIPES[name] + "check: strict\n", status=3)
     assert said.count("bad image: ") == 3
     assert said.count("check: decode in the recipe accepts it unchanged") == 3
+    assert "libjpeg warns: Invalid SOS parameters for sequential JPEG; the strict check" in said
     assert not [*(folder / "out").rglob("manifest.json")]
 
 

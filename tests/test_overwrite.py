@@ -387,8 +387,8 @@ def test_boxes_are_not_brought_back_for_other_images(tmp_path: Path, made_tiny: 
     with pytest.raises(UsageError, match=r"shards .*other inputs") as caught:
         convert(other, ENGINE, PART)
     assert "train images" in caught.value.detail
-    hint = "make them again with --overwrite, or choose another folder with --output"
-    assert caught.value.hint == hint
+    hint = "make the shards again with --overwrite, or choose another folder with --output"
+    assert caught.value.hint == f"if images changed by mistake, restore them; or {hint}"
 
 
 def test_the_space_of_the_older_set_counts(folder: Folder, wanted: dict[str, list[bytes]]) -> None:

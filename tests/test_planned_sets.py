@@ -597,7 +597,7 @@ DIFFERENCES: list[tuple[dict[str, Any], list[str]]] = [
     ({"totals": totals_of(classes=9)}, ["number of train classes"]),
     (
         {"totals": totals_of(expected=9, boxes=2)},
-        ["train boxes", "expected number of train images"],
+        ["train boxes", "expected number of train images (9, now 0)"],
     ),
     ({"totals": totals_of(images=9)}, ["boxes or columns of some images"]),
     (
@@ -606,7 +606,7 @@ DIFFERENCES: list[tuple[dict[str, Any], list[str]]] = [
     ),
     (
         {"sources": {**made_plan().sources, "train": {"images": 5, "names_and_sizes": "train"}}},
-        ["train images"],
+        ["train images (5, now 6)"],
     ),
     (
         {
@@ -642,6 +642,13 @@ def test_the_differences_of_two_sets(changes: dict[str, Any], expected: list[str
     if changes == {}:
         assert differences(plan, other, "pixels") == ["pixels"]
         assert differences(plan, other, "") == []
+
+
+def test_a_lost_image_is_told_once() -> None:
+    """Where all images that are there are expected, that number is not told too."""
+    more = {**made_plan().sources, "train": {"images": 7, "names_and_sizes": "x"}}
+    then = made_plan(totals=totals_of(images=7, expected=7), sources=more)
+    assert differences(made_plan(totals=totals_of(expected=6)), then) == ["train images (7, now 6)"]
 
 
 def test_other_encoders_are_a_difference() -> None:

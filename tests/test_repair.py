@@ -488,6 +488,7 @@ def test_an_image_that_changed_is_named(
     with pytest.raises(InputError, match="can't be made again as it was recorded") as caught:
         mend(layout)
     assert said.format(filename) in caught.value.detail
+    assert "version" not in caught.value.hint
     assert contents(layout) == before
 
 

@@ -18,9 +18,11 @@ def differences(
     if plan.dataset.classes != recorded_set.dataset.classes:
         changes.append("classes")
     for split, totals in plan.totals.items():
-        changes += _changed_totals(split, recorded_set.totals.get(split), totals)
-        if _content(recorded_set.sources.get(split)) != _content(plan.sources[split]):
-            changes.append(f"{split} images")
+        recorded_source, source = recorded_set.sources.get(split), plan.sources[split]
+        counts = _image_count(recorded_source), _image_count(source)
+        changes += _changed_totals(split, recorded_set.totals.get(split), totals, counts)
+        if _content(recorded_source) != _content(source):
+            changes.append(changed_images(split, *counts))
     for split, totals in recorded_set.totals.items():
         if split not in plan.totals:
             changes.append(f"number of {split} shards ({totals.shards}, now none)")
@@ -29,8 +31,22 @@ def differences(
     return changes
 
 
-def _changed_totals(split: str, recorded: SplitTotals | None, planned: SplitTotals) -> list[str]:
-    """The totals of a split that differ."""
+def changed_images(split: str, recorded: object = None, planned: object = None) -> str:
+    """The words for other images of a split, with their numbers if these are known and differ."""
+    if recorded is None or recorded == planned:
+        return f"{split} images"
+    return f"{split} images ({recorded}, now {planned})"
+
+
+def _changed_totals(
+    split: str,
+    recorded: SplitTotals | None,
+    planned: SplitTotals,
+    image_counts: tuple[object, object],
+) -> list[str]:
+    """The totals of a split that differ. Where all images that are there were expected, those
+    tell the difference: ``image_counts`` has their numbers, recorded and planned.
+    """
     if recorded is None:
         return [f"number of {split} shards (none, now {planned.shards})"]
     changes: list[str] = []
@@ -40,8 +56,10 @@ def _changed_totals(split: str, recorded: SplitTotals | None, planned: SplitTota
         changes.append(f"{split} boxes")
     if recorded.classes != planned.classes:
         changes.append(f"number of {split} classes")
-    if recorded.expected != planned.expected:
-        changes.append(f"expected number of {split} images")
+    expected = (recorded.expected, planned.expected)
+    if recorded.expected != planned.expected and expected != image_counts:
+        numbers = f"({recorded.expected}, now {planned.expected})"
+        changes.append(f"expected number of {split} images {numbers}")
     return changes
 
 
@@ -90,3 +108,8 @@ def _content(source: object) -> object:
     if isinstance(source, dict):
         return source.get("images"), source.get("names_and_sizes")
     return source
+
+
+def _image_count(source: object) -> object:
+    """The number of images in a source record; None if it does not tell."""
+    return source.get("images") if isinstance(source, dict) else None

@@ -67,8 +67,24 @@ def judge(data: Buffer, check: Check, decode: Decode[T]) -> Judged[T]:
         return Judged(header, "", decode(data, header), data)
     except ImageError as complaint:
         if check == "strict":
-            raise
+            raise _refusal(data, complaint, decode) from None
         return look_closer(data, complaint, decode)
+
+
+_DOES_NOT_DECODE = "the JPEG does not decode: "
+"""The start of a complaint of the strict decoder, and of the check that stands in for it."""
+
+
+def _refusal(data: Buffer, complaint: ImageError, decode: Decode[T]) -> ImageError:
+    """The strict check's error: a warning of the decoder if the pixels are whole."""
+    warning = str(complaint).removeprefix(_DOES_NOT_DECODE)
+    if warning == str(complaint):
+        return complaint
+    try:
+        look_closer(data, complaint, decode)
+    except ImageError:
+        return complaint
+    return ImageError(f"libjpeg warns: {warning}; the strict check refuses every warning")
 
 
 def leave_coded(data: Buffer, header: JpegHeader) -> None:

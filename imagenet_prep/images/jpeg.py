@@ -71,6 +71,10 @@ class ImageError(ValueError):
         self.remedy = remedy
 
 
+class MaskError(ImageError):
+    """An image whose mask can't be used: the path and the size of the image don't explain it."""
+
+
 class StrayBytesError(ImageError):
     """There are bytes of no segment before a marker of the header; decoders skip them."""
 

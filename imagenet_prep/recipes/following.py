@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from imagenet_prep.images import mask_pixels, png
-from imagenet_prep.images.jpeg import ImageError
+from imagenet_prep.images.jpeg import ImageError, MaskError
 from imagenet_prep.images.pixels import read_facts
 from imagenet_prep.images.prepare import UPRIGHT, read_orientation, turn_box
 from imagenet_prep.model import Box, Item
@@ -126,8 +126,8 @@ def _object_masks(
         try:
             pixels = fill_outline(outline, stored, files, is_relative=is_relative)
         except ImageError as error:
-            raise ImageError(
-                f"the mask of object {number} of its record: {error}", error.remedy or _CORRECT_MASK
+            raise MaskError(
+                f"the mask of its object {number}: {error}", error.remedy or _CORRECT_MASK
             ) from error
         if not form.is_kept(stored):
             pixels = mask_pixels.fit_pixels(pixels, size, form.orientation)
@@ -151,7 +151,11 @@ def _mask(
             mask = mask_pixels.png_of(data)
         return _fit_mask(mask, stored, form)
     except ImageError as error:
-        raise ImageError(f"its mask {name}: {error}", error.remedy or "replace the mask") from error
+        reason = str(error)
+        verb_or_colon = reason[2:] if reason.startswith("it ") else f": {reason}"
+        raise MaskError(
+            f"its mask {name}{verb_or_colon}", error.remedy or "replace the mask"
+        ) from error
 
 
 def _fit_mask(mask: Buffer, stored: tuple[int, int], form: ImageForm) -> Buffer:

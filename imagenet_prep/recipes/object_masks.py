@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from imagenet_prep.images import mask_pixels
-from imagenet_prep.images.jpeg import ImageError
+from imagenet_prep.images.jpeg import ImageError, MaskError
 from imagenet_prep.sources.names import below
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.text import number_of
@@ -134,7 +134,7 @@ class MaskFiles:
         data = read_plain(below(self._root, name))
         if len(data) != length:
             size = number_of(len(data), "byte")
-            raise ImageError(
+            raise MaskError(
                 f"its mask {name} has {size}, and had {length:,} when it was listed",
                 "restore the mask as it was",
             )

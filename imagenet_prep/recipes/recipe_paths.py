@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import command
+from imagenet_prep.hints import Hint
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile
 from imagenet_prep.sources.other_files import absence_in_words, other_file
 from imagenet_prep.storage.files import kind_of
-from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import AnyPath, local_or_none
 
 ROOT_VARIABLE = "DATAPATH"
 
@@ -32,11 +35,23 @@ def data_root(file: RecipeFile, root: Path | None) -> Path:
     if variable:
         folder, origin = Path(variable), f"as {ROOT_VARIABLE} of the environment names it"
     if root:
-        folder, origin = root, "as --raw, or the plan of the set, names it"
+        folder, origin = root, "as --raw names it"
     problem = fault_of_path(folder, "folder")
     if problem:
         raise InputError(f"{folder} {problem}", f"expected the folder of the data, {origin}")
     return Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() would follow links, and names would change
+
+
+def need_recorded_root(root: AnyPath, layout: Layout) -> None:
+    """Raise InputError unless the folder that a plan names is there, for ``repair`` of its set."""
+    problem = fault_of_path(root, "folder") if local_or_none(root) else ""
+    if problem:
+        moved = command("repair", layout.data_dir, (("raw", "FOLDER"), *layout.elsewhere()))
+        raise InputError(
+            f"{root} {problem}",
+            "the set was made from this folder",
+            Hint("if it was moved: ", moved),
+        )
 
 
 def is_root_named(root: object) -> bool:

@@ -292,9 +292,12 @@ class RecipeSet(CheckedDataset):
         """
         from imagenet_prep.recipes.growth import grow
         from imagenet_prep.recipes.loading import load, read
+        from imagenet_prep.recipes.recipe_paths import need_recorded_root
 
         assert self.path is not None
         layout = records.layout
+        if splits and layout.raw is None and self.root is not None:
+            need_recorded_root(self.root, layout)
         file = self.file or read(self.path)
         root = layout.raw or self.root
         set_name = layout.set_name or self.set_name

@@ -9,9 +9,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.images.grades import Check
-from imagenet_prep.images.jpeg import ImageError
+from imagenet_prep.images.jpeg import ImageError, MaskError
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.model import Item
+from imagenet_prep.sources.catalog import Catalog
 
 Buffer = bytes | memoryview
 
@@ -90,3 +91,12 @@ def looser_check(recorder: Recorder, item: Item, data: Buffer) -> str:
         if takes(replace(recorder, check=check), item, data):
             return recorder.loosely.format(check)
     return ""
+
+
+def place_of_fault(catalog: Catalog, row: int, error: Exception) -> str:
+    """Where an image is that a recorder refuses, and its size, in brackets;
+    "" if its mask is the reason.
+    """
+    if isinstance(error, MaskError):
+        return ""
+    return f" ({catalog.place(row)}, {catalog.lengths[row]:,} bytes)"

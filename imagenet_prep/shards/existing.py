@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -112,11 +112,15 @@ class ExistingShards(Struct, frozen=True):
         evidence = next((changed[name] for name in self.replaced if changed.get(name)), "")
         count = number_of(len(self.replaced), "shard was", "shards were")
         recorded_set = records.usable_manifest or records.plan
-        boxes_hint = _hint_to_restore_boxes(recorded_set, records.layout, plan)
+        changes = differences(plan, recorded_set) if recorded_set is not None else []
+        boxes_hint = _hint_to_restore_boxes(recorded_set, records.layout, plan, changes)
+        overwrite = "make the shards again with --overwrite"
+        if _has_other_images(plan, changes):
+            overwrite = f"if images changed by mistake, restore them; or {overwrite}"
         raise UsageError(
             f"{count} made from other inputs or with other settings, {self.replaced[0]} first",
-            evidence or _find_differences(recorded_set, plan),
-            boxes_hint or instead(records.layout, "make them again with --overwrite"),
+            evidence or _in_words(changes),
+            boxes_hint or instead(records.layout, overwrite),
         )
 
 
@@ -224,15 +228,16 @@ def _of_another_set(layout: Layout, plan: Plan, split: str) -> UsageError:
     )
 
 
-def _hint_to_restore_boxes(recorded_set: Manifest | Plan | None, layout: Layout, plan: Plan) -> str:
+def _hint_to_restore_boxes(
+    recorded_set: Manifest | Plan | None, layout: Layout, plan: Plan, changes: Sequence[str]
+) -> str:
     """The advice if the finished shards have boxes, and their file is gone; or "".
 
     --overwrite would lose the boxes. Boxes alone don't make other images those of the shards.
     """
     if recorded_set is None or plan.dataset.kind != ILSVRC2012:
         return ""
-    changes = differences(plan, recorded_set)
-    if any(f"{split} images" in changes for split in plan.totals):
+    if _has_other_images(plan, changes):
         return ""
     for split, totals in plan.totals.items():
         if any(change.startswith(f"{split}_boxes") for change in changes):
@@ -250,10 +255,14 @@ def _hint_to_restore_boxes(recorded_set: Manifest | Plan | None, layout: Layout,
     return ""
 
 
-def _find_differences(recorded_set: Manifest | Plan | None, plan: Plan) -> str:
-    """The difference between the recorded set and the one to make:
-    only images, or settings as well.
-    """
-    if recorded_set is None:
+def _has_other_images(plan: Plan, changes: Sequence[str]) -> bool:
+    """Whether the images themselves are among the differences to the recorded set."""
+    starts = tuple(f"{split} images" for split in plan.totals)
+    return any(change.startswith(starts) for change in changes)
+
+
+def _in_words(changes: Sequence[str]) -> str:
+    """The differences to the recorded set; none if it is unknown."""
+    if not changes:
         return "an input or an option changed since then"
-    return f"changed since then: {', '.join(differences(plan, recorded_set))}"
+    return f"changed since then: {', '.join(changes)}"

@@ -16,7 +16,7 @@ from imagenet_prep.errors import InputError, WriteError
 from imagenet_prep.hints import CONVERT_AGAIN, Hint
 from imagenet_prep.images import jpeg
 from imagenet_prep.model import Item, OnDamaged, Portable, Problem, ProblemKind, ShardInfo
-from imagenet_prep.recorders.recorder import Recorded, Recorder, looser_check
+from imagenet_prep.recorders.recorder import Recorded, Recorder, looser_check, place_of_fault
 from imagenet_prep.shards.convert_summary import HOW_TO_LEAVE_OUT, SOUND_COPY
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.row_bytes import read_in_turn
@@ -134,6 +134,7 @@ class _Making:
         self._warned: list[str] = []
         self._faults: list[str] = []
         self._problems: list[Problem] = []
+        self._to_restore = ""
 
     def make(self) -> Outcome:
         task = self._task
@@ -191,9 +192,13 @@ class _Making:
         self, catalog: Catalog, row: int, item: Item, content: Buffer, error: jpeg.ImageError
     ) -> None:
         """Note a bad image, its place, and the check that would take it."""
-        detail = f"{error} ({catalog.place(row)}, {catalog.lengths[row]:,} bytes)"
+        detail = f"{error}{place_of_fault(catalog, row, error)}"
         looser = looser_check(self._task.recorder, item, content)
-        remedy = f"{error.remedy or SOUND_COPY}, or leave it out: {HOW_TO_LEAVE_OUT}"
+        leave_out, to_restore = ", or leave it out", item.filename
+        if isinstance(error, jpeg.MaskError):
+            leave_out, to_restore = "; or leave out the image", f"the mask of {item.filename}"
+        self._to_restore = self._to_restore or to_restore
+        remedy = f"{error.remedy or SOUND_COPY}{leave_out}: {HOW_TO_LEAVE_OUT}"
         if looser:
             remedy += f"; {looser} accepts it unchanged"
         self._faults.append(str(error))
@@ -244,21 +249,31 @@ class _Making:
     def _other(self, expected: ShardInfo, info: ShardInfo) -> InputError:
         """The error for a shard that differs from the one made first."""
         detail = expected_and_got(expected, info)
+        restore = f"restore the images and annotations as they were{self._other_versions()}"
         if self._problems:
             problem = self._problems[0]
             detail = f"{problem.subject}: {problem.detail}"
+            restore = f"restore {self._to_restore} as it was"
         elif altered := self._altered(expected):
             other_images = f", and of {len(altered) - 1:,} more" if len(altered) > 1 else ""
             detail = f"by its index, the record of {altered[0]}{other_images} differs"
         return InputError(
             f"{info.name} can't be made again as it was recorded",
             detail,
-            Hint(
-                "restore the recorded images and boxes, or the versions of Pillow, the codec "
-                "(reencode in manifest.json) and zlib; or, to make the set again, ",
-                CONVERT_AGAIN,
-            ),
+            Hint(f"{restore}; or, to make the set again, ", CONVERT_AGAIN),
         )
+
+    def _other_versions(self) -> str:
+        """The advice about libraries that may have made other bytes of the same inputs."""
+        recorder = self._task.recorder
+        versions = ""
+        if recorder.how is not None:
+            versions = ", or the versions of Pillow and the codec (reencode in manifest.json)"
+        elif getattr(recorder, "masks", None) is not None:
+            versions = ", or the version of Pillow, which writes masks"
+        if self._task.compression != "none":
+            versions += ", or the version of zlib, which compresses the shard"
+        return versions
 
     def _finish(self, sink: Sink) -> None:
         """The steps after the last byte that make a shard durable: seal, index, commit.

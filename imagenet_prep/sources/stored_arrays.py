@@ -33,6 +33,10 @@ _INTACT = "get an intact copy of it"
 INTACT_OR_NPZ = f"{_INTACT}; or {SAVE_AS_NPZ}"
 """Remedies for a file of arrays in a form that is not read."""
 
+_IMAGES_FIRST = (
+    "each record is one step of the first axis: save the array with the number of images there"
+)
+
 ARRAYS = "arrays"
 """The noun for what a file may hold, in messages."""
 
@@ -189,7 +193,7 @@ def check_rows(stored: StoredArray) -> None:
         raise OtherFormError(found, INTACT_OR_NPZ)
     if stored.item_bytes > MAX_BYTES:
         found = f"its shape {stored.shape} has rows of {stored.item_bytes:,} bytes"
-        raise OtherFormError(f"{found}: expected at most {MAX_BYTES:,}", INTACT_OR_NPZ)
+        raise OtherFormError(f"{found}: expected at most {MAX_BYTES:,}", _IMAGES_FIRST)
 
 
 def check_claim(path: Path, shape: Sequence[int], dtype: np.dtype[Any]) -> None:
