@@ -20,7 +20,9 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.divisions import Shares
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan
+from imagenet_prep.recipes.recipe_paths import need_recorded_root
 from imagenet_prep.sources.fingerprint import fingerprint
+from imagenet_prep.storage.layout import Layout
 
 CLASSES = ("daisy", "rose", "tulip")
 
@@ -105,6 +107,16 @@ def test_the_root_is_raw_then_datapath_then_the_recipes_folder(
     assert len(plan(flowers, recipe, root=elsewhere).splits[0].catalog) == 1
     monkeypatch.delenv("DATAPATH")
     assert len(plan(elsewhere, recipe).splits[0].catalog) == 1
+
+
+def test_a_folder_of_a_set_that_was_moved(tmp_path: Path) -> None:
+    """The plan names it: repair takes its new place, and keeps its other options."""
+    layout = Layout(tmp_path, output=tmp_path / "o")
+    with pytest.raises(InputError) as caught:
+        need_recorded_root(tmp_path / "gone", layout)
+    assert caught.value.detail == "the set was made from this folder"
+    assert f"repair {tmp_path} --raw FOLDER --output {tmp_path / 'o'}" in caught.value.hint
+    need_recorded_root(tmp_path, layout)
 
 
 @pytest.mark.parametrize(
