@@ -16,7 +16,7 @@ from imagenet_prep.errors import InputError, in_a_line
 from imagenet_prep.images.grades import Check
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.model import Engine, Failed, Item, Problem, ProblemKind, Progress
-from imagenet_prep.recorders.recorder import Recorder, looser_check, place_of_fault
+from imagenet_prep.recorders.recorder import Recorder, looser_check, with_place
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Column
 from imagenet_prep.sources.row_bytes import read_in_turn
@@ -164,7 +164,8 @@ class ImageCheck(Struct, frozen=True):
 
 
 def _bad_image(task: ImageTask, row: int, item: Item, data: Buffer, error: Exception) -> Problem:
-    detail = f"{error}{place_of_fault(task.catalog, row, error)}".replace("\n", "; ")
+    catalog = task.catalog
+    detail = with_place(error, catalog.place(row), catalog.lengths[row]).replace("\n", "; ")
     remedy = _REMEDY
     if isinstance(error, ImageError):
         remedy = error.remedy or _REMEDY

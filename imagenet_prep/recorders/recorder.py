@@ -12,7 +12,6 @@ from imagenet_prep.images.grades import Check
 from imagenet_prep.images.jpeg import ImageError, MaskError
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.model import Item
-from imagenet_prep.sources.catalog import Catalog
 
 Buffer = bytes | memoryview
 
@@ -93,10 +92,10 @@ def looser_check(recorder: Recorder, item: Item, data: Buffer) -> str:
     return ""
 
 
-def place_of_fault(catalog: Catalog, row: int, error: Exception) -> str:
-    """Where an image is that a recorder refuses, and its size, in brackets;
-    "" if its mask is the reason.
+def with_place(error: Exception, place: str, size: int) -> str:
+    """The error of an image, followed by where the image is and its size in bytes, in brackets;
+    the error alone if its mask is the reason.
     """
     if isinstance(error, MaskError):
-        return ""
-    return f" ({catalog.place(row)}, {catalog.lengths[row]:,} bytes)"
+        return str(error)
+    return f"{error} ({place}, {size:,} bytes)"

@@ -16,7 +16,7 @@ from imagenet_prep.errors import InputError, WriteError
 from imagenet_prep.hints import CONVERT_AGAIN, Hint
 from imagenet_prep.images import jpeg
 from imagenet_prep.model import Item, OnDamaged, Portable, Problem, ProblemKind, ShardInfo
-from imagenet_prep.recorders.recorder import Recorded, Recorder, looser_check, place_of_fault
+from imagenet_prep.recorders.recorder import Recorded, Recorder, looser_check, with_place
 from imagenet_prep.shards.convert_summary import HOW_TO_LEAVE_OUT, SOUND_COPY
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.row_bytes import read_in_turn
@@ -192,7 +192,7 @@ class _Making:
         self, catalog: Catalog, row: int, item: Item, content: Buffer, error: jpeg.ImageError
     ) -> None:
         """Note a bad image, its place, and the check that would take it."""
-        detail = f"{error}{place_of_fault(catalog, row, error)}"
+        detail = with_place(error, catalog.place(row), catalog.lengths[row])
         looser = looser_check(self._task.recorder, item, content)
         leave_out, to_restore = ", or leave it out", item.filename
         if isinstance(error, jpeg.MaskError):
