@@ -651,7 +651,7 @@ def test_numbers_are_names_only_if_the_user_says_so(tmp_path: Path) -> None:
     write(
         tmp_path / "in", Case("", {"labels/a.txt": "1 0.3 0.3 0.4 0.4\n"}, {"images/a.jpg": [CAT]})
     )
-    with pytest.raises(PrepError, match=r"names of classes .*data.yaml"):
+    with pytest.raises(PrepError, match=r"file with class names, such as data\.yaml"):
         init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
     assert (
         'names: ["0", "1"]'

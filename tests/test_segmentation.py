@@ -745,7 +745,7 @@ def test_a_panoptic_png_that_is_missing_or_of_another_size(tmp_path: Path) -> No
     panoptic_set(tmp_path / "coco", 3)
     path = tmp_path / "coco/annotations/panoptic_val2017/000000000001.png"
     path.write_bytes(png(np.zeros((5, 6, 3), np.uint8)))
-    with pytest.raises(PrepError, match=r"object 1 of its record: .*6 x 5"):
+    with pytest.raises(PrepError, match=r"mask of its object 1: .*6 x 5"):
         make(tmp_path, PANOPTIC)
     path.unlink()
     shutil.rmtree(tmp_path / "out", ignore_errors=True)
