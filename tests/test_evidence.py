@@ -781,6 +781,23 @@ def test_a_line_that_may_be_a_heading_is_no_name_of_class_0(where: str, content:
         read_names(Path(where), content.encode()).names_of_all(("0", "1"), None, where)
 
 
+@pytest.mark.parametrize(
+    ("where", "content", "names"),
+    [
+        ("n.txt", "id name\n0 tench\n1 crane\n2 crane\n", ["tench", "crane", "crane"]),
+        ("n.txt", "name: id\ncrane: 0\ncrane: 1\ntench: 2\n", ["crane", "crane", "tench"]),
+        ("n.csv", "0,zero\n1,1\n2,2\n", ["zero", "1", "2"]),
+        ("n.txt", "zero 0\n1 1\n2 2\n", ["zero", "1", "2"]),
+        ("n.txt", "class none\nclass 1\nclass 2\n", ["class none", "class 1", "class 2"]),
+    ],
+)
+def test_a_heading_is_told_from_the_first_class(where: str, content: str, names: list[str]) -> None:
+    """Also where a name occurs twice, and where names are numbers: no name moves to another id."""
+    ids = ("0", "1", "2")
+    found = read_names(Path(where), content.encode()).names_of_all(ids, None, where)
+    assert [found[key] for key in ids] == names
+
+
 def test_names_alone_are_no_names_of_words() -> None:
     """The hint tells a whole line, as the file has no id to put a tab behind."""
     with pytest.raises(InputError) as caught:

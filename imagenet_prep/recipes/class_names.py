@@ -8,7 +8,7 @@ import csv
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -57,6 +57,8 @@ _NAMES = (
     "words",
     "title",
 )
+_HEADINGS = ("names", "name", "classes", "class", "class_name", "classname", "labels", "label")
+"""Usual headings of a column of names."""
 
 
 def name_classes(file: RecipeFile, root: AnyPath, classes: Classes) -> Classes:
@@ -113,10 +115,6 @@ def read_names(path: AnyPath, content: bytes) -> NamesOfClasses:
     if names is None or not (names.by_id or names.in_order):
         raise InputError(f"{path} holds no class names in a known form", FORMS)
     return names
-
-
-_HEADINGS = ("names", "name", "classes", "class", "class_name", "classname", "labels", "label")
-"""Usual headings of a column of names."""
 
 
 class _NamesFault(ValueError):  # noqa: N818 - the data is at fault, no error of the program
@@ -266,12 +264,22 @@ def _csv_cells(text: str) -> list[list[str]]:
 def _from_two_columns(rows: Sequence[Sequence[str]]) -> NamesOfClasses | None:
     """Rows of an id and a name, or of a name and an id, with or without a header."""
     pairs = [(first_cell.strip(), second_cell.strip()) for first_cell, second_cell in rows]
-    for column in (1, 0):
-        are_ids = [bool(CLASS_ID.fullmatch(pair[column])) for pair in pairs]
-        if all(are_ids[1:]) and any(are_ids):
-            rows_of_ids = pairs if are_ids[0] else pairs[1:]
-            return _keyed((pair[column], pair[1 - column]) for pair in rows_of_ids)
+    for column, pairs_with_ids in _find_ids(pairs, (1, 0)):
+        return _keyed((pair[column], pair[1 - column]) for pair in pairs_with_ids)
     return _keyed_by_words(pairs)
+
+
+def _find_ids(
+    pairs: Sequence[tuple[str, str]], columns: Sequence[int]
+) -> Iterator[tuple[int, Sequence[tuple[str, str]]]]:
+    """The columns with an id in each pair, and these pairs; then those with an id in each but the
+    first, which may be a header, and the pairs without it.
+    """
+    for pairs_with_ids in (pairs, pairs[1:]):
+        for column in columns:
+            ids = [pair[column] for pair in pairs_with_ids]
+            if ids and all(map(CLASS_ID.fullmatch, ids)):
+                yield column, pairs_with_ids
 
 
 def _keyed_by_words(pairs: Sequence[tuple[str, str]]) -> NamesOfClasses:
@@ -330,22 +338,17 @@ def _from_pairs(pairs: Sequence[tuple[str, str]]) -> NamesOfClasses | None:
     Raises:
         _NamesFault: all lines but the first have an id, and it is no heading.
     """
-    if not pairs:
-        return None
-    first_word = pairs[0][0].lower()
-    has_heading = first_word in (*_IDS, *_NAMES, *_HEADINGS)
-    for column in (0, 1):
-        are_ids = [bool(CLASS_ID.fullmatch(pair[column])) for pair in pairs]
-        if not all(are_ids[1:]) or not any(are_ids):
-            continue
-        lines_of_ids = pairs if are_ids[0] else pairs[1:]
-        names = [pair[1 - column] for pair in lines_of_ids]
-        if not are_ids[0] and len(set(names)) < len(names):
-            continue  # names that end with numbers: stage none, stage 1, stage 2
-        if not are_ids[0] and not has_heading:
-            reason = "has an id in each line but the first"
-            raise _NamesFault(reason, "expected an id and a name in each line")
+    headings = (*_IDS, *_NAMES, *_HEADINGS)
+    for column, pairs_with_ids in _find_ids(pairs, (0, 1)):
+        names = [pair[1 - column] for pair in pairs_with_ids]
+        if len(pairs_with_ids) < len(pairs):
+            first_cells = [cell.lower() for cell in pairs[0]]
+            if len(set(names)) < len(names) and first_cells[column] not in headings:
+                continue  # names that end with numbers: stage none, stage 1, stage 2
+            if first_cells[0] not in headings:
+                reason = "has an id in each line but the first"
+                raise _NamesFault(reason, "expected an id and a name in each line")
         if column == 0:
-            return _keyed(_without_numbers(lines_of_ids))
-        return _keyed((class_id, name) for name, class_id in lines_of_ids)
+            return _keyed(_without_numbers(pairs_with_ids))
+        return _keyed((class_id, name) for name, class_id in pairs_with_ids)
     return None
