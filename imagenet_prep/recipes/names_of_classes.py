@@ -55,12 +55,13 @@ class NamesOfClasses(Struct, frozen=True):
         if unnamed:
             count = f"{len(unnamed):,} of {number_of(len(ids), 'class', 'classes')}"
             problem = f"no name found in {place} for {count}: {listed(unnamed)}"
-            are_unknown = bool(self.in_order) and not names
-            line = f"its id (such as {unnamed[0]}), a tab, its name"
-            hint = f"write a line for each class: {line}" if are_unknown else ""
+            hint = ""
             if self.may_have_heading and not names:
                 hint = "remove its first line if that is a heading, or write one of these ids "
                 hint += "before each name"
+            elif self.in_order and not names:
+                line = f"its id (such as {unnamed[0]}), a tab, its name"
+                hint = f"write a line for each class: {line}"
             raise InputError(problem, "expected a name for each class", hint)
         return names
 

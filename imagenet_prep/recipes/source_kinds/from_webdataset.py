@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine
@@ -90,6 +90,13 @@ def _take_image(listing: Catalog, key: str, members: dict[str, int]) -> int:
     )
 
 
+class _Member(NamedTuple):
+    """The row of a .cls, a .txt or a .json, and its values by their names."""
+
+    row: int
+    values: dict[str, Any]
+
+
 def _values_of_key(listing: Catalog, rows: Mapping[str, int], reader: Reader) -> dict[str, Any]:
     """The values in the .cls, .txt and .json of a key.
 
@@ -97,39 +104,31 @@ def _values_of_key(listing: Catalog, rows: Mapping[str, int], reader: Reader) ->
         InputError: two of them have different values of one name.
     """
     sample: dict[str, Any] = {}
+    members: list[_Member] = []
     for ending, row in rows.items():
-        member_values = _member_values(listing, ending, row, reader)
-        for name, known_value in sample.items():
-            if str(member_values.get(name, known_value)) != str(known_value):
-                raise _contradiction(listing, rows, reader, (name, ending))
-        sample |= member_values
+        value = _member_value(bytes(listing.read(row, reader)), ending, listing.names[row])
+        member = _Member(row, value if isinstance(value, dict) else {ending: value})
+        for earlier in members:
+            _refuse_contradiction(listing, earlier, member)
+        members.append(member)
+        sample |= member.values
     return sample
 
 
-def _member_values(listing: Catalog, ending: str, row: int, reader: Reader) -> dict[str, Any]:
-    """The values in a .cls, a .txt or a .json, by their names."""
-    value = _member_value(bytes(listing.read(row, reader)), ending, listing.names[row])
-    return value if isinstance(value, dict) else {ending: value}
-
-
-def _contradiction(
-    listing: Catalog, rows: Mapping[str, int], reader: Reader, doubtful: tuple[str, str]
-) -> InputError:
-    """The error of files with different values of one name: the first, and that of the ending."""
-    name, last_ending = doubtful
-    sayings: list[str] = []
-    for ending in rows:
-        values = _member_values(listing, ending, rows[ending], reader)
-        if name in values and (not sayings or ending == last_ending):
-            _, _, file = listing.names[rows[ending]].partition("/")
-            sayings.append(f"{file} says {shortened(repr(values[name]))}")
-        if ending == last_ending:
-            break
-    return InputError(
-        f"{listing.container(rows[last_ending]).path}: {', '.join(sayings)} for {name}",
-        "expected the same value",
-        "correct one of these files in the archive",
-    )
+def _refuse_contradiction(listing: Catalog, first: _Member, second: _Member) -> None:
+    """Raise InputError if two files of a key have different values of one name."""
+    for name, value in first.values.items():
+        if str(second.values.get(name, value)) == str(value):
+            continue
+        sayings: list[str] = []
+        for member in (first, second):
+            _, _, file = listing.names[member.row].partition("/")
+            sayings.append(f"{file} says {shortened(repr(member.values[name]))}")
+        raise InputError(
+            f"{listing.container(second.row).path}: {', '.join(sayings)} for {name}",
+            "expected the same value",
+            "correct one of these files in the archive",
+        )
 
 
 def _member_value(data: bytes, ending: str, name: str) -> Any:
