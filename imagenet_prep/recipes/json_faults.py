@@ -1,4 +1,6 @@
-"""json_reason: an error of JSON -> the reason for a message, without the words of Python."""
+"""json_reason, json_line: an error of JSON -> the reason for a message, without the words of
+Python, and its line.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,6 @@ _HALF_PAIR = re.compile(
     r"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
 )
 _LONG_NUMBER = re.compile(r"\d{4301}")
-HALF_PAIR_REASON = "a text holds half of a surrogate pair: UTF-8 can't store it"
-"""The reason that a text of JSON can't be written again."""
 
 
 def json_reason(error: Exception) -> str:
@@ -24,25 +24,18 @@ def json_reason(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "its JSON is nested too deep"
     if isinstance(error, UnicodeEncodeError):
-        return HALF_PAIR_REASON
+        return "a text holds half of a surrogate pair: UTF-8 can't store it"
     if isinstance(error, UnicodeError):
         return f"not JSON: {error}"
     return "a number has too many digits"  # Python 3.11 and later read at most 4,300
-
-
-def line_of_half_pair(text: str) -> int:
-    """The line of the first half of a surrogate pair in a JSON text, from 1; 0 if none is found."""
-    match = _HALF_PAIR.search(text)
-    return text.count("\n", 0, match.start()) + 1 if match else 0
 
 
 def json_line(error: Exception, text: str) -> int:
     """The line of a fault of a JSON text, from 1; 0 where it is not known."""
     if isinstance(error, json.JSONDecodeError):
         return error.lineno
-    if isinstance(error, UnicodeEncodeError):
-        return line_of_half_pair(text)
     if isinstance(error, RecursionError):
         return 0
-    match = _LONG_NUMBER.search(text)
+    faulty_part = _HALF_PAIR if isinstance(error, UnicodeEncodeError) else _LONG_NUMBER
+    match = faulty_part.search(text)
     return text.count("\n", 0, match.start()) + 1 if match else 0

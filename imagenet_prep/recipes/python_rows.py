@@ -147,11 +147,8 @@ class Function(Struct, frozen=True):
             values = _plain(row, place, "")
             _refuse_unwritable(values, place)
         except RecursionError as error:
-            raise InputError(
-                f"{place}: a value is nested too deep",
-                "expected lists and dictionaries with few levels",
-                CORRECT,
-            ) from error
+            expected = "expected lists and dictionaries with few levels"
+            raise fault(place, "a value is nested too deep", expected) from error
         return PythonRow(number, values, content)
 
 
@@ -160,15 +157,11 @@ def _refuse_unwritable(values: dict[str, Any], place: str) -> None:
     try:
         json.dumps(values, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        raise InputError(
-            f"{place}: {_unwritable_text(values)}, which UTF-8 can't store",
-            "expected valid Unicode: names of files that are not UTF-8 become such texts",
-            CORRECT,
-        ) from error
+        problem = f"{_unwritable_text(values)}, which UTF-8 can't store"
+        expected = "expected valid Unicode: names of files that are not UTF-8 become such texts"
+        raise fault(place, problem, expected) from error
     except ValueError as error:  # Python writes no number of thousands of digits
-        raise InputError(
-            f"{place}: a number has too many digits", "expected at most 64 bits", CORRECT
-        ) from error
+        raise fault(place, "a number has too many digits", "expected at most 64 bits") from error
 
 
 def _unwritable_text(values: Mapping[str, Any]) -> str:
