@@ -106,6 +106,10 @@ def as_text(value: object) -> str:
     return str(value)
 
 
+CONVERT_AGAIN = Hint("run the same ", mention("convert"), " with --overwrite")
+"""How to make a set again: its folder and its recipe are in the command of the first time."""
+
+
 # kept as JSON -------------------------------------------------------------------------------------
 
 _Word: TypeAlias = str | dict[str, str]
@@ -141,7 +145,3 @@ def load_parts(saved: SavedParts) -> Hint:
 
 def _load_word(word: _Word) -> str:
     return word if isinstance(word, str) else Shell(word["shell"])
-
-
-CONVERT_AGAIN = Hint("run the same ", mention("convert"), " with --overwrite")
-"""How to make a set again: its folder and its recipe are in the command of the first time."""

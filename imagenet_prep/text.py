@@ -30,11 +30,6 @@ _PAGE_STARTS = (
 )
 
 
-def row_text(number: int) -> str:
-    """A row of a table by its number from 0, as messages count rows: from 1."""
-    return f"row {number + 1:,}"
-
-
 def is_web_page(head: bytes) -> bool:
     """Whether a file that starts with these bytes is a web page or XML."""
     return head.removeprefix(b"\xef\xbb\xbf").lstrip().lower().startswith(_PAGE_STARTS)
@@ -62,6 +57,11 @@ def nearest_words(word: str, names: Iterable[str]) -> str:
 def number_of(count: int, one: str, many: str = "") -> str:
     """A count with its noun; ``many`` is the plural if it is not ``one`` with an s."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def row_text(number: int) -> str:
+    """A row of a table by its number from 0, as messages count rows: from 1."""
+    return f"row {number + 1:,}"
 
 
 SIZES = "expected a whole number of bytes above 0, perhaps with a unit: 100MB, 2 kB or 1.5GiB"
