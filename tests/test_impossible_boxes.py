@@ -534,6 +534,14 @@ def test_a_setting_is_no_key_of_a_recipe_that_has_no_use_for_it(
     assert _in_recipe(setting, recipe) == f"leave it out: this setting does not apply to {recipe}"
 
 
+@pytest.mark.parametrize("source", ["table: x.csv", "parquet: x.parquet"])
+def test_a_source_with_boxes_of_its_own_has_a_use_for_it(tmp_path: Path, source: str) -> None:
+    """Rows and samples may have boxes without the key `boxes`."""
+    recipe = tmp_path / "r.yaml"
+    recipe.write_text(f"source: {{{source}}}\n")
+    assert _in_recipe("boxes_outside", recipe) == f"write the setting boxes_outside in {recipe}"
+
+
 def test_init_asks_before_boxes_are_changed(tmp_path: Path) -> None:
     """It refuses, counts and names them; --as writes the policy into the recipe,
     which then works.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from imagenet_prep.datasets.declarations import MakingOptions, Setting
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions
     from imagenet_prep.model import Progress
-    from imagenet_prep.recipes.schema import Recipe
+    from imagenet_prep.recipes.recipe_file import RecipeFile
 
 
 def convert_options(params: Mapping[str, Any]) -> ConvertOptions:
@@ -108,13 +108,15 @@ def _in_recipe(name: str, recipe: Path) -> str:
     file = read(recipe)
     table = ConvertOptions if is_imagenet(file) else Recipe
     setting = {setting.name: setting for setting in recipe_keys(table)}.get(name)
-    if setting is not None and _applies(setting, file.recipe):
+    if setting is not None and _applies(setting, file):
         return f"write the setting {name} in {recipe}"
     return f"leave it out: this setting does not apply to {recipe}"
 
 
-def _applies(setting: Setting, recipe: Recipe) -> bool:
+def _applies(setting: Setting, file: RecipeFile) -> bool:
     """Whether a recipe can have a setting, as far as it says what its files are."""
-    if setting.only_with == "boxes" and recipe.boxes is None:
+    from imagenet_prep.recipes.rules import can_have_boxes
+
+    if setting.only_with == "boxes" and not can_have_boxes(file):
         return False
-    return not setting.only_with or recipe.content not in ("pixels", "array")
+    return not setting.only_with or file.recipe.content not in ("pixels", "array")

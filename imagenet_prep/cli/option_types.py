@@ -14,8 +14,8 @@ from imagenet_prep.cli.log_file import Log, why_not_log
 from imagenet_prep.cli.place_checks import folder_fault, write_fault
 from imagenet_prep.cli.terminal import complain
 from imagenet_prep.storage.files import IN_WORDS, absence_of, kind_of
-from imagenet_prep.storage.layout import STATE_NAME
-from imagenet_prep.storage.location import locate, refuse_url, scheme_of
+from imagenet_prep.storage.layout import SETS_NAME, STATE_NAME, Layout
+from imagenet_prep.storage.location import AnyPath, locate, refuse_url, scheme_of
 from imagenet_prep.storage.refusals import STORAGE_FAULTS
 from imagenet_prep.text import nearest_words
 
@@ -136,7 +136,8 @@ def _fault_of_existing(path: Path, beginning: bytes) -> str:
         return "it belongs to a set of shards; expected a new file"
     with path.open("rb") as file:
         head = file.read(_HEAD)
-    if path.name == _CHECKED and b'"command"' not in head:
+    checked_name = Layout(path.parent).checked_path.name  # of a raw folder, which has any name
+    if path.name == checked_name and b'"command"' not in head:
         return "it may hold the digests of checked images; expected a new file"
     if head.startswith(beginning):
         return ""
@@ -147,29 +148,35 @@ def _fault_of_existing(path: Path, beginning: bytes) -> str:
 _HEAD = 100
 """First bytes of a file, which name the command in the outcome of one."""
 
-_CHECKED = "checked.json"
-"""The digests of checked images in a raw folder, which may have any name."""
-
-_STATE = (
-    "annotate.json",
-    "damaged-images.jsonl",
-    "demo.json",
-    "export.json",
-    "exported.jsonl",
-    "journal.jsonl",
-    "manifest.json",
-    "problems.jsonl",
-)
-_STATE_FOLDERS = ("consumed", "handed-over", "index", "plan", "sets")
-"""Names in a folder of state: a clone of imagenet-prep has its name, and none of these."""
-
 
 def _is_state(path: Path) -> bool:
-    """Whether a file is state of this program next to shards: a manifest is JSON too."""
+    """Whether a file is state of this program next to shards: a manifest is JSON too.
+
+    A clone of imagenet-prep has the name of a folder of state, and no file of one.
+    """
     for folder in path.resolve().parents:
         if folder.name == STATE_NAME:
-            return any((folder / name).exists() for name in (*_STATE, *_STATE_FOLDERS))
+            return any(sign.exists() for sign in _signs_of_state(Layout(folder.parent)))
     return False
+
+
+def _signs_of_state(layout: Layout) -> tuple[AnyPath, ...]:
+    """The paths of which a folder of state has at least one."""
+    return (
+        layout.annotate_path,
+        layout.consumed_dir,
+        layout.damaged_images_path,
+        layout.demo_path,
+        layout.export_path,
+        layout.exported_path,
+        layout.handed_over_dir,
+        layout.index_dir,
+        layout.journal_path,
+        layout.manifest_path,
+        layout.plan_path.parent,
+        layout.problems_path,
+        layout.state_dir / SETS_NAME,
+    )
 
 
 class LogFile(LocalPath):

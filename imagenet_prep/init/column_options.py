@@ -13,7 +13,7 @@ from imagenet_prep.errors import UsageError
 from imagenet_prep.hints import Hint
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.proposal import Choice, Proposal
-from imagenet_prep.init.table_forms import class_values
+from imagenet_prep.init.table_forms import LABEL_VALUES, class_values
 from imagenet_prep.text import listed
 
 _OF_TABLES = ("with-labels", "tars-with-labels", "several-labels")
@@ -88,7 +88,7 @@ def _no_column(inspection: Inspection, option: str, column: str, structure: str 
         return UsageError(problem, f"expected a column of the paths of {images}", hint)
     if option == "label" and not _may_be_classes(inspection, column):
         problem += ", can't be the classes"
-        return UsageError(problem, "expected texts alone, or whole numbers of 64 bits alone", hint)
+        return UsageError(problem, f"expected {LABEL_VALUES}", hint)
     if inspection.options.structure is not None and structure not in _OF_TABLES:
         problem = f"--as {structure} does not read the column {column}, which --{option} names"
         hint = Hint("without --as: ", inspection.command(**{"as": None}))

@@ -377,6 +377,10 @@ def _default_label(form: TableForm, columns: Columns) -> str | None:
     return "2" if form.path is None else None
 
 
+LABEL_VALUES = "texts alone, or whole numbers of 64 bits alone"
+"""What ``class_values`` takes, for messages."""
+
+
 def class_values(table: LabelTable) -> list[Any] | None:
     """The labels of a table, if they can be classes: in a list, each is once."""
     if table.labels is None:

@@ -134,7 +134,7 @@ def _check_inception(file: RecipeFile) -> None:
 
 def _check_keys_of_boxes(file: RecipeFile) -> None:
     """Settings about boxes need some."""
-    if file.recipe.boxes or has_rows(file) or may_have_boxes(file):
+    if can_have_boxes(file):
         return
     box_key = first_key_only_with(file, "boxes")
     if box_key:
@@ -211,6 +211,11 @@ def _numbers_rows(file: RecipeFile) -> bool:
 def is_imagenet(file: RecipeFile) -> bool:
     """Whether the recipe is one of ILSVRC2012 itself."""
     return file.recipe.source is not None and file.recipe.source.imagenet is True
+
+
+def can_have_boxes(file: RecipeFile) -> bool:
+    """Whether records may have boxes: those of the key `boxes`, or those of the source."""
+    return bool(file.recipe.boxes) or has_rows(file) or may_have_boxes(file)
 
 
 def first_key_only_with(file: RecipeFile, *needs: str) -> str | None:

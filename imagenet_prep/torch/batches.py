@@ -35,9 +35,7 @@ def collate(samples: list[Any]) -> Any:
     so are objects of images, which differ in number.
     """
     if isinstance(samples[0], Record):
-        raise UsageError(
-            "Loader got records", "expected items that make a batch", f"{TAKES}, {OR_COLLATE}"
-        )
+        raise UsageError("Loader got records", "expected items that make a batch", TAKES_OR_COLLATE)
     try:
         return default_collate(samples)
     except RuntimeError as error:
@@ -69,8 +67,8 @@ def _have_objects(samples: list[Any]) -> bool:
 TAKES = "Loader(ImageDataset(imagenet_prep.open(folder, 'train'), transform), batch_size)"
 """The arguments of a Loader, for a hint."""
 
-OR_COLLATE = "or your own collate_fn"
-"""Another remedy for a Loader of records."""
+TAKES_OR_COLLATE = f"{TAKES}, or your own collate_fn"
+"""The same for a Loader of records, which a collate_fn can make a batch of."""
 
 
 def collate_channels_last(samples: list[Any]) -> Any:

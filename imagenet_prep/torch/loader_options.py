@@ -16,8 +16,8 @@ from imagenet_prep.reading.arguments import shown
 from imagenet_prep.reading.shard_set import RecordSequence
 from imagenet_prep.storage import first_request
 from imagenet_prep.torch.batches import (
-    OR_COLLATE,
     TAKES,
+    TAKES_OR_COLLATE,
     BatchCollate,
     Seeded,
     begin_worker,
@@ -90,7 +90,7 @@ def refuse_other_data(dataset: object, options: Mapping[str, Any]) -> None:
         raise UsageError(
             f"Loader({shown(dataset)})",
             "expected a map-style data set whose items make a batch",
-            f"{TAKES}, {OR_COLLATE}" if is_records else TAKES,
+            TAKES_OR_COLLATE if is_records else TAKES,
         )
 
 

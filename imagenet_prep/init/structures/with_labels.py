@@ -96,11 +96,12 @@ def _place_in_order(table: LabelsFile) -> tuple[bool, bool, int, bool, int]:
 
 def _refuse(inspection: Inspection) -> Interpretation | None:
     """The faults of the files that can't be taken; None if there are none."""
+    refusals = [refusal for refusal in inspection.refusals if refusal.is_most]
+    if not refusals:
+        return None
     has_classes = shape_of(inspection.items).has_classes
     faults = []
-    for refusal in inspection.refusals:
-        if not refusal.is_most:
-            continue
+    for refusal in refusals:
         error = refusal.error
         if refusal.name.startswith("../") and has_classes:  # it may be about other images
             as_folders = inspection.command_without_columns(**{"as": "class-folders"})
@@ -109,8 +110,6 @@ def _refuse(inspection: Inspection) -> Interpretation | None:
             hinted_error = InputError(error.what, error.detail, hint)
             error = hinted_error.with_choices(error.choices)
         faults.append(error)
-    if not faults:
-        return None
     if has_classes:
         return Interpretation(ONLY_IF_ASKED, (), "a labels file", faults=faults)
     choice = Hint("  for records without labels: ", inspection.command_unlabelled())

@@ -32,7 +32,7 @@ from imagenet_prep.init.sample_files import (
     lists_beside,
 )
 from imagenet_prep.init.structures import Recogniser
-from imagenet_prep.init.table_forms import class_values
+from imagenet_prep.init.table_forms import LABEL_VALUES, class_values
 from imagenet_prep.init.unfit_files import ANY_FORMAT
 from imagenet_prep.recipes import downsampled
 from imagenet_prep.recipes.array_groups import rival_files
@@ -338,8 +338,7 @@ def _notes_on_labels(files: _SampleFiles) -> list[str]:
         return ["no class: the files have no column called label, class or the like"]
     if files.table.has_labels:
         return []
-    expected = "texts alone, or whole numbers of 64 bits alone"
-    return [f"no class: {label} holds no labels of classes: {expected}"]
+    return [f"no class: {label} holds no labels of classes: expected {LABEL_VALUES}"]
 
 
 def _notes_on_lists(lists: Sequence[str]) -> list[str]:
@@ -387,8 +386,8 @@ def _refuse_no_label(inspection: Inspection, samples: Samples, column: str) -> N
     problem = f"{inspection.folder} has no column of labels called {column}"
     if column in samples.columns:
         problem = (
-            f"{inspection.folder}: the values of {column} can't be the labels: texts alone, or "
-            "whole numbers of 64 bits alone, none twice in a sample"
+            f"{inspection.folder}: the values of {column} can't be the labels, which are "
+            f"{LABEL_VALUES}, none twice in a sample"
         )
     expected = "expected no --label: no column can be the label"
     if label_columns:
