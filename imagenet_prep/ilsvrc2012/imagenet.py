@@ -174,10 +174,10 @@ class ImageNet(CheckedDataset):
                 if annotated is None:
                     return missing_step
                 return self._convert_command(records.at(annotated))
-            from imagenet_prep.ilsvrc2012.box_search import find_annotations
+            from imagenet_prep.ilsvrc2012.box_search import can_annotate, find_annotations
 
-            is_annotated = states["annotate"] != "not started"
-            if not is_annotated and find_annotations(layout, facts.TRAIN) is not None:
+            may_annotate = states["annotate"] == "not started" and can_annotate(layout)
+            if may_annotate and find_annotations(layout, facts.TRAIN) is not None:
                 elsewhere = Layout(layout.data_dir, layout.raw).elsewhere()
                 return command("annotate", layout.data_dir, elsewhere)
         return self._convert_command(records)
