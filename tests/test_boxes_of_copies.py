@@ -20,6 +20,7 @@ import imagenet_prep
 from imagenet_prep import ConvertOptions, Layout, annotate, convert, status
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError
+from imagenet_prep.ilsvrc2012.planned_boxes import _note_without_boxes
 from imagenet_prep.storage.location import Location
 
 pytestmark = pytest.mark.once
@@ -195,6 +196,11 @@ def test_no_annotate_into_an_object_store_is_advised(tmp_path: Path, made_tiny: 
     write_kaggle_tree(raw_dir, made_tiny)
     layout = Layout(Location(MemoryStore(), "set"), raw_dir)
     assert status(layout).following == f"imagenet-prep convert memory://tests/set --raw {raw_dir}"
+    assert _note_without_boxes(layout, "train").endswith(
+        f"although {raw_dir}/ILSVRC/Annotations/CLS-LOC/train was there when the set was planned; "
+        "to add them run imagenet-prep annotate DATA_DIR in a local folder, put its "
+        f"{layout.boxes_csv.name} into the folder of raw data, then this convert with --overwrite"
+    )
     options = ConvertOptions(
         train_shards=2, validation_shards=1, allow_incomplete=True, validation_boxes=True
     )

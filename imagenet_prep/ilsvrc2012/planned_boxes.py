@@ -86,10 +86,11 @@ def _note_without_boxes(layout: Layout, split: str) -> str:
     It names no path of this set: the plan keeps the note.
     """
     unread = find_annotations(layout, split)
-    steps = Hint(
-        mention("annotate"),
-        " with this DATA_DIR, and --raw if you gave it, then this convert with --overwrite",
-    )
+    make = Hint(mention("annotate"), " with this DATA_DIR, and --raw if you gave it")
+    if not can_annotate(layout):
+        put = f" in a local folder, put its {layout.boxes_csv.name} into the folder of raw data"
+        make = Hint(mention("annotate", "DATA_DIR"), put)
+    steps = Hint(make, ", then this convert with --overwrite")
     if unread is None:
         download = mention("download", "DATA_DIR", "--only", BOX_ARCHIVES[split])
         return Hint(
