@@ -12,11 +12,16 @@ import pytest
 from copies_of_imagenet import write_hugging_face
 from file_server import serve
 from kaggle_copies import tree, write_tree, write_zip
+from made_sets import ENGINE
+from memory_store import MemoryStore
 from running import command, error_lines, prep
 
 import imagenet_prep
-from imagenet_prep import Layout
+from imagenet_prep import ConvertOptions, Layout, annotate, convert, status
 from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.errors import InputError
+from imagenet_prep.ilsvrc2012.planned_boxes import _note_without_boxes
+from imagenet_prep.storage.location import Location
 
 pytestmark = pytest.mark.once
 
@@ -183,6 +188,32 @@ def test_validation_boxes_of_copies_without_boxes(
     assert "--raw raw" in annotate
     command(*shlex.split(annotate))
     command(*call)
+
+
+def test_no_annotate_into_an_object_store_is_advised(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """It reads and writes local folders only; convert takes the boxes that it makes there."""
+    raw_dir = tmp_path / "raw"
+    write_kaggle_tree(raw_dir, made_tiny)
+    layout = Layout(Location(MemoryStore(), "set"), raw_dir)
+    assert status(layout).following == f"imagenet-prep convert memory://tests/set --raw {raw_dir}"
+    assert _note_without_boxes(layout, "train").endswith(
+        f"although {raw_dir}/ILSVRC/Annotations/CLS-LOC/train was there when the set was planned; "
+        "to add them run imagenet-prep annotate DATA_DIR in a local folder, put its "
+        f"{layout.boxes_csv.name} into the folder of raw data, then this convert with --overwrite"
+    )
+    options = ConvertOptions(
+        train_shards=2, validation_shards=1, allow_incomplete=True, validation_boxes=True
+    )
+    with pytest.raises(InputError, match="no boxes for validation") as caught:
+        convert(layout, ENGINE, options)
+    assert caught.value.hint == (
+        "make it with imagenet-prep annotate DATA_DIR --validation-boxes in a local folder, "
+        f"and put it into {raw_dir}"
+    )
+    local_layout = Layout(tmp_path / "local", raw_dir)
+    annotate(local_layout, ENGINE, validation=True)
+    shutil.copy(local_layout.validation_boxes_csv, raw_dir)
+    convert(layout, ENGINE, options)
 
 
 @pytest.mark.parametrize("form", ["archive", "folder"])

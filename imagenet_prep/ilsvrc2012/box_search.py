@@ -7,7 +7,7 @@ from __future__ import annotations
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.box_archives import BoxArchive, BoxFiles, BoxFolder
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.storage.location import AnyPath, local_or_none
 
 BOX_ARCHIVES = {facts.TRAIN: "boxes", facts.VALIDATION: "validation-boxes"}
 """The key of the official archive of annotations, by split."""
@@ -34,6 +34,11 @@ def find_annotations(layout: Layout, split: str) -> BoxFiles | None:
 
     kaggle_zip = layout.extra_path(ZIP)
     return BoxesInZip(kaggle_zip, split) if kaggle_zip.is_file() else None
+
+
+def can_annotate(layout: Layout) -> bool:
+    """Whether annotate takes these folders: it reads and writes no object store."""
+    return all(local_or_none(folder) for folder in (layout.data_dir, layout.raw_dir))
 
 
 def find_boxes_csv(layout: Layout, split: str) -> AnyPath | None:

@@ -174,10 +174,10 @@ class ImageNet(CheckedDataset):
                 if annotated is None:
                     return missing_step
                 return self._convert_command(records.at(annotated))
-            from imagenet_prep.ilsvrc2012.box_search import find_annotations
+            from imagenet_prep.ilsvrc2012.box_search import can_annotate, find_annotations
 
-            is_annotated = states["annotate"] != "not started"
-            if not is_annotated and find_annotations(layout, facts.TRAIN) is not None:
+            may_annotate = states["annotate"] == "not started" and can_annotate(layout)
+            if may_annotate and find_annotations(layout, facts.TRAIN) is not None:
                 elsewhere = Layout(layout.data_dir, layout.raw).elsewhere()
                 return command("annotate", layout.data_dir, elsewhere)
         return self._convert_command(records)
@@ -189,25 +189,25 @@ class ImageNet(CheckedDataset):
 
         sources = {split: find_source(layout, split) for split in facts.SPLITS}
         missing = [split for split, source in sources.items() if source is None]
+        if not missing:
+            is_damaged = any(source.damage for source in sources.values() if source)
+            kaggle = command("download", layout.data_dir, (("source", "kaggle"),))
+            return kaggle if is_damaged else ""
         with suppress(InputError):  # a folder that can't be listed is the next step's to name
             for split in missing:
                 unread = find_unread(layout, split)
                 if unread is not None:
                     return unread.mend
-            own_folder = own_images(layout) if missing else None
+            own_folder = own_images(layout)
             if own_folder:
                 return command("init", own_folder)
-        if missing:
-            output = replace(layout, raw=None).elsewhere()
-            if local_or_none(layout.data_dir) is None:  # download writes to a local folder
-                settings = (*output, ("raw", _PLACE_OF_IMAGES))
-                return command("convert", layout.data_dir, settings)
-            if not layout.reads_own_raw:  # what download fetches is read without --raw
-                return command("status", layout.data_dir, output)
-            return command("download", layout.data_dir, fetched_from(layout))
-        if any(source.damage for source in sources.values() if source):
-            return command("download", layout.data_dir, (("source", "kaggle"),))
-        return ""
+        output = replace(layout, raw=None).elsewhere()
+        if local_or_none(layout.data_dir) is None:  # download writes to a local folder
+            settings = (*output, ("raw", _PLACE_OF_IMAGES))
+            return command("convert", layout.data_dir, settings)
+        if not layout.reads_own_raw:  # what download fetches is read without --raw
+            return command("status", layout.data_dir, output)
+        return command("download", layout.data_dir, fetched_from(layout))
 
     def _convert_command(self, records: SetRecords) -> str:
         """The command that makes these shards, or continues them."""

@@ -10,7 +10,12 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import CommandLine, OptionValues, command, mention
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.box_search import BOX_ARCHIVES, find_annotations, find_boxes_csv
+from imagenet_prep.ilsvrc2012.box_search import (
+    BOX_ARCHIVES,
+    can_annotate,
+    find_annotations,
+    find_boxes_csv,
+)
 from imagenet_prep.ilsvrc2012.boxes import BoxesFault, BoxTable, parse_boxes
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.sources.catalog import Catalog
@@ -81,10 +86,11 @@ def _note_without_boxes(layout: Layout, split: str) -> str:
     It names no path of this set: the plan keeps the note.
     """
     unread = find_annotations(layout, split)
-    steps = Hint(
-        mention("annotate"),
-        " with this DATA_DIR, and --raw if you gave it, then this convert with --overwrite",
-    )
+    make = Hint(mention("annotate"), " with this DATA_DIR, and --raw if you gave it")
+    if not can_annotate(layout):
+        put = f" in a local folder, put its {layout.boxes_csv.name} into the folder of raw data"
+        make = Hint(mention("annotate", "DATA_DIR"), put)
+    steps = Hint(make, ", then this convert with --overwrite")
     if unread is None:
         download = mention("download", "DATA_DIR", "--only", BOX_ARCHIVES[split])
         return Hint(
@@ -102,11 +108,15 @@ def _note_without_boxes(layout: Layout, split: str) -> str:
 
 def _command_for_validation_boxes(layout: Layout) -> str:
     """The command that makes the file of validation boxes, after the one that downloads missing
-    annotations.
+    annotations. Neither takes an object store: a local folder is advised for it.
 
     annotate requires those of train too.
     """
-    annotate = _annotate_command(layout, facts.VALIDATION)
+    if not can_annotate(layout):
+        annotate = mention("annotate", "DATA_DIR", "--validation-boxes")
+        put = f" in a local folder, and put it into {layout.raw_dir}"
+        return Hint("make it with ", annotate, put)
+    make = _annotate_command(layout, facts.VALIDATION)
     missing_archives: list[str] = []
     for split in facts.SPLITS:
         if find_annotations(layout, split) is None:
@@ -114,8 +124,8 @@ def _command_for_validation_boxes(layout: Layout) -> str:
     if missing_archives:
         only = ",".join(missing_archives)
         download = command("download", layout.data_dir, (("only", only),))
-        annotate = download.then(annotate)
-    return Hint("make it: ", annotate)
+        make = download.then(make)
+    return Hint("make it: ", make)
 
 
 # other boxes --------------------------------------------------------------------------------------

@@ -46,6 +46,7 @@ and of convert's with another seed.
 
 _REMEDY_COPY = "get the published images, and make the set again"
 _REMEDY_PART = "for a part of the set, run verify with --allow-incomplete"
+_AS_PLANNED = ", if the shards with other problems have as many records as in 2016"
 
 _REPEATING = {ProblemKind.EXTRA_RECORD, ProblemKind.EXCHANGED_SHARD, ProblemKind.DUPLICATE}
 """Findings by the order of all shards that explain repeated images."""
@@ -323,9 +324,6 @@ def _check_complete(split: _Split, reported_images: set[str]) -> Iterator[Proble
     if broken_shards:
         problem = replace(problem, detail=problem.detail + _AS_PLANNED)
     yield problem
-
-
-_AS_PLANNED = ", if the shards with other problems have as many records as in 2016"
 
 
 def _too_many(split: str, surplus: int, records: int | None) -> Problem:

@@ -140,10 +140,9 @@ class Record:
             ) from error
         except RecordError as error:
             what = f"{self.place} is not an image in Inception's format"
-            why = why_no_image(self.shard, str(error))
             if has_feature_lists(self.data):
-                why = OF_SEQUENCES
-            raise InputError(what, *why) from error
+                raise InputError(what, *OF_SEQUENCES) from error
+            raise InputError(what, *why_no_image(self.shard, str(error))) from error
         except ValueRuleError as error:
             raise UsageError(self.place, str(error), error.hint) from error
 

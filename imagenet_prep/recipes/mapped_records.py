@@ -74,6 +74,11 @@ class MappedRecorder(Recorder, frozen=True):
             return False
         return any(mapped.column == "encoded" for mapped in self.features)
 
+    @property
+    def writes_masks(self) -> bool:
+        """Only with a folder of masks."""
+        return self.masks is not None
+
     def record(self, item: Item, data: Buffer) -> Recorded:
         """The Example of all features, in canonical encoding."""
         repair = warning = ""

@@ -52,6 +52,11 @@ class Recorder(Struct, frozen=True, kw_only=True):
         """
         return self.how is None or not self.how.may_shrink
 
+    @property
+    def writes_masks(self) -> bool:
+        """Whether records may hold masks, which Pillow writes."""
+        return False
+
     @abstractmethod
     def record(self, item: Item, data: Buffer) -> Recorded:
         """The record of an item whose file holds ``data``.

@@ -98,8 +98,8 @@ def refusal_of(problems: list[Problem], refused: int, progress: Progress) -> Dat
     for problem in problems:
         progress.note(f"bad image: {problem}")
     remedy = problems[0].remedy
-    have_no_other_way = all(problem.remedy.startswith(_COPY_OR_LEAVE) for problem in problems)
-    if len(problems) > 1 and have_no_other_way:
+    ask_for_copies = all(problem.remedy.startswith(_COPY_OR_LEAVE) for problem in problems)
+    if len(problems) > 1 and ask_for_copies:
         remedy = f"get sound copies of them, or leave them out: {HOW_TO_LEAVE_OUT}"
     return DataProblemsError(
         f"{number_of(len(problems), 'image')} can't be converted, {problems[0].subject} first; "

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
-from imagenet_prep.datasets.plan_differences import differences
+from imagenet_prep.datasets.plan_differences import changed_images, differences
 from imagenet_prep.errors import UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.hints import Hint
@@ -257,7 +257,7 @@ def _hint_to_restore_boxes(
 
 def _has_other_images(plan: Plan, changes: Sequence[str]) -> bool:
     """Whether the images themselves are among the differences to the recorded set."""
-    starts = tuple(f"{split} images" for split in plan.totals)
+    starts = tuple(map(changed_images, plan.totals))
     return any(change.startswith(starts) for change in changes)
 
 

@@ -269,7 +269,7 @@ class _Making:
         versions = ""
         if recorder.how is not None:
             versions = ", or the versions of Pillow and the codec (reencode in manifest.json)"
-        elif getattr(recorder, "masks", None) is not None:
+        elif recorder.writes_masks:
             versions = ", or the version of Pillow, which writes masks"
         if self._task.compression != "none":
             versions += ", or the version of zlib, which compresses the shard"

@@ -174,11 +174,22 @@ class SetState(Struct, frozen=True, dict=True):
         """The command for files that contradict each other, or what to do."""
         if self.manifest is None:
             return _MOVE_STRAYS if self.strays else RESUME
-        layout = self.layout
         if self.missing and not self.strays:
-            repair = command("repair", layout.data_dir, layout.elsewhere())
-            return Hint(f"{self._move_folders()}make {self._it} again: ", repair)
-        return Hint("this names each file: ", command("verify", layout.output_dir))
+            return self._make_again()
+        return Hint("this names each file: ", command("verify", self.layout.output_dir))
+
+    def _make_again(self) -> Hint:
+        """The command for missing shards; a folder in the place of one is moved away first: nothing
+        replaces it.
+        """
+        layout = self.layout
+        it, folders = "it", "the folder"
+        if len(self.missing) > 1:
+            it, folders = "them", "the folders in their place"
+        paths = map(layout.shard_path, self.sizes.keys() & self.missing)
+        move = f"move {folders} away, then " if any(path.is_dir() for path in paths) else ""
+        repair = command("repair", layout.data_dir, layout.elsewhere())
+        return Hint(f"{move}make {it} again: ", repair)
 
     def refuse_unusable(self, splits: Collection[str] | None = None) -> None:
         """Raise InputError unless all shards of the set, or of these splits, can be read as one
@@ -194,19 +205,6 @@ class SetState(Struct, frozen=True, dict=True):
             if damaged_splits.isdisjoint(grown_from(split)[0] for split in splits):
                 return
         raise InputError(self.sentence, "expected a finished set", self.following)
-
-    @property
-    def _it(self) -> str:
-        """The missing shards."""
-        return "it" if len(self.missing) == 1 else "them"
-
-    def _move_folders(self) -> str:
-        """The first step if folders are in the place of missing shards: nothing replaces them."""
-        paths = map(self.layout.shard_path, self.sizes.keys() & self.missing)
-        if not any(path.is_dir() for path in paths):
-            return ""
-        folders = "the folder" if len(self.missing) == 1 else "the folders in their place"
-        return f"move {folders} away, then "
 
     @property
     def fault_of_manifest(self) -> str:
