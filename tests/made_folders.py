@@ -690,7 +690,9 @@ FOLDERS: dict[str, Made] = {
     "COCO without sizes": refused(
         _annotated(), "annotations/instances.json: images[0]: the key width is missing"
     ),
-    "YOLO without names": refused(beside("{}.txt", b"0 0.5 0.5 0.2 0.2\n"), "no file of the names"),
+    "YOLO without names": refused(
+        beside("{}.txt", b"0 0.5 0.5 0.2 0.2\n"), "each class gets its number as its name"
+    ),
     "masks beside their images": taken(
         below("img", **{f"img/{n}_seg.png": picture("x.png") for n in range(6)}),
         "has masks of 6 of 6 images",
