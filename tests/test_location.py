@@ -74,6 +74,8 @@ def test_it_is_no_path_of_this_machine(tmp_path: Path, monkeypatch: pytest.Monke
         "https://host/x",
         "s3a://bucket/x",
         "s3://",
+        "s3:///imagenet",
+        "gs:////bucket/x",
         "s3://key:secret@bucket/x",
         "s3://bucket/x?a=secret",
         "s3://bucket/a/me@secret",

@@ -198,8 +198,11 @@ def _bucket_and_key(scheme: str, url: str) -> tuple[str, str]:
     Raises:
         UsageError: the URL names no bucket, or may hold a secret.
     """
-    parts = [part for part in url.partition(":")[2].split("/") if part not in ("", ".")]
-    bucket = parts[0] if parts else ""
+    rest = url.partition(":")[2]
+    parts = [part for part in rest.split("/") if part not in ("", ".")]
+    # As of s3://$BUCKET/folder where BUCKET is not set: the folder is not taken for a bucket.
+    is_without_bucket = not parts or rest.startswith("///")
+    bucket = "" if is_without_bucket else parts[0]
     if ":" in bucket or _SECRET.search(url):
         raise UsageError(
             f"{scheme}://... can't be used: it has a :, @ or ?, as with a password or a query",
@@ -207,7 +210,10 @@ def _bucket_and_key(scheme: str, url: str) -> tuple[str, str]:
             "put credentials into environment variables, or rename the folder",
         )
     if not bucket:
-        raise UsageError(f"{scheme}:// names no bucket", f"expected {scheme}://BUCKET/FOLDER")
+        raise UsageError(
+            f"{scheme}://{rest.removeprefix('//')} names no bucket",
+            f"expected {scheme}://BUCKET/FOLDER",
+        )
     return bucket, "/".join(parts[1:])
 
 
