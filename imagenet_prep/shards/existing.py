@@ -89,7 +89,8 @@ class ExistingShards(Struct, frozen=True):
         may_replace = all(name in planned for name in self.foreign)
         if may_replace and overwrite:
             return
-        copy = f"if imagenet-prep made them, copy its {layout.state_dir.name} from there too"
+        folder = layout.state_dir.name
+        copy = f"if imagenet-prep made them, copy also the folder {folder} that was next to them"
         hint = f"{copy}; or move such shards away, or choose another folder with --output"
         grows = any(grown_from(split_of(name))[1] > 1 for name in planned)
         if may_replace and not grows and not layout.rank_parts():  # --overwrite grows nothing

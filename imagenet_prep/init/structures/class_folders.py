@@ -206,8 +206,9 @@ def _question_of_lists(inspection: Inspection, ways_to_divide: Sequence[SplitLis
     if unnamed:
         problem += f"; and {unnamed} more"
         lead = "take one, for example: "
+        commands = commands[:1]
     hint = Hint(lead, join_hints("; or ", commands))
-    return InputError(problem, "expected one list for each split", hint)
+    return InputError(problem, "expected one list for each split, or no list", hint)
 
 
 # what would be lost or misread --------------------------------------------------------------------
