@@ -107,7 +107,7 @@ RECIPES = {
     "not UTF-8": (b"seed: 1\n# \xff\n", "line 2: not UTF-8", ""),
     "not UTF-8, after a mark": (b"\xef\xbb\xbfseed: 1\n\xff\n", "line 2: not UTF-8", ""),
     "nested without end": ("[" * 5000 + "]" * 5000, "nested too deep", ""),
-    "no source": ("seed: 1\n", "no source", "folders"),
+    "no source": ("seed: 1\n", "recipe.yaml has no key source", "source: {folders: FOLDER}"),
     "two sources": (
         FILES + "input_file_pattern: '*.npy'\n",
         "line 1: source: input_file_pattern is a source already",
@@ -276,8 +276,9 @@ RECIPES = {
     ),
     "a split without a value": (
         FILES + "labels: {file: splits.csv, split: part}\nsplits: {test: {folder: x}}\n",
-        "line 3: splits.test: no `value` of the column part, which labels.split names",
-        "one of x, y",
+        "line 3: splits.test: a mapping is given, but labels.split takes the splits from the "
+        "column part",
+        "expected {value: ...} with a value of that column: x, y",
     ),
     "words that are none": (
         FOLDERS + "classes: {daisy: , rose: flower}\n",

@@ -286,7 +286,7 @@ SAYINGS: dict[str, Saying] = {
         (
             "2 obstacles: data/train.csv, data/val.csv name 9 of 10 images, and not 9.jpg",
             ": 1 path leads to no image: none.jpg in data/val.csv, line 5",
-            "\nto accept that, run the command with --as with-labels below\n",
+            "\nto write the recipe all the same, run the command with --as with-labels below\n",
         ),
     ),
     "files in no split": Saying(
@@ -610,7 +610,7 @@ SAYINGS: dict[str, Saying] = {
     "classes of two cases": Saying(
         {**images("train/cat/0.jpg", "train/b/0.jpg", "val/Cat/0.jpg", "val/b/0.jpg")},
         "",
-        ("; to accept that, run",),
+        ("; to write the recipe all the same, run",),
     ),
     "an image next to splits": Saying(
         {**IN_SPLITS, "9.jpg": None}, "", ("\nexpected SPLIT/CLASS/FILE\n",)

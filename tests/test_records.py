@@ -306,7 +306,7 @@ def test_a_record_that_is_several_or_another_message_is_described_as_it_is(tmp_p
         def SerializeToString(self) -> bytes:  # noqa: N802 - protobuf's name
             return b"\x1a\x00"
 
-    with pytest.raises(UsageError, match="record 0 is a message of type Other: ") as caught:
+    with pytest.raises(UsageError, match="record 0 is a message of type Other\n") as caught:
         records.write(tmp_path / "file", [Other()])
     assert caught.value.hint == ""
 

@@ -240,7 +240,7 @@ def test_more_missing_shards_than_are_listed(
     assert contents(layout) == before
     print_repair(run, quiet=False)
     assert capsys.readouterr().out.splitlines() == [
-        f"repair: {name} made again (missing-shard)" for name in names
+        f"repair: {name} made again (before: missing)" for name in names
     ]
 
 
@@ -661,7 +661,7 @@ def test_command_repairs(layout: Layout) -> None:
     result = command("repair", layout.data_dir, "--workers", "2")
     lines = [line for line in result.stdout.splitlines() if line.startswith("repair: ")]
     assert [line.split()[1] for line in lines] == [TRAIN, VALIDATION]
-    assert "(missing-shard)" in lines[0]
+    assert "(before: missing)" in lines[0]
     assert "incomplete: the shards of ILSVRC2012 hold" in result.stdout
     assert result.stdout.splitlines()[-1] == "repaired: 3"
     assert contents(layout) == before

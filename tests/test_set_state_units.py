@@ -288,7 +288,7 @@ def test_ranks_that_are_not_merged(layout: Layout, done: bool) -> None:
             state.sentence
             == f"{folder} holds shards of ranks that are not merged: 1 shard not done"
         )
-        assert state.following == f"run the ranks that are missing, which this names: {merge}"
+        assert state.following == f"run the ranks that this lists, and then this again: {merge}"
 
 
 def test_a_folder_named_by_output_is_in_the_merge_command(tmp_path: Path) -> None:
@@ -609,7 +609,7 @@ def test_a_manifest_that_can_not_be_understood(layout: Layout) -> None:
     damage = state.damage
     expected = (
         "expected",
-        "remove the manifest and run the same imagenet-prep convert again: "
+        "remove manifest.json and run the same imagenet-prep convert again: "
         "it keeps the shards that journal.jsonl lists, and makes the others",
     )
     assert (damage.kind, damage.subject) == (ProblemKind.BAD_MANIFEST, "manifest.json")

@@ -204,7 +204,7 @@ def read_planned(
 
 def warn_of_listing(fault: str, progress: Progress) -> None:
     """Note that a fault of what a plan stored costs another listing."""
-    progress.note(f"warning: {fault}: the raw data is listed again")
+    progress.note(f"warning: {fault}: the raw data is listed again, which only takes time")
 
 
 def plan_again(

@@ -104,6 +104,9 @@ def _remedy(path: AnyPath, layout: Layout) -> Hint:
     return Hint(f"move {path} away, and get the devkit again: ", how_to_get(layout, "devkit"))
 
 
+_DAMAGED = "it is cut or damaged"
+
+
 class _Fault(ValueError):  # noqa: N818 - a fault in data, not in the program
     """A fault of the file; its text is the reason."""
 
@@ -141,7 +144,7 @@ class _Element(NamedTuple):
         code = _FORMATS.get(self.data_type)
         width = struct.calcsize(f"<{code}") if code else 1
         if code is None or len(self.data) % width or len(self.data) > _MOST_NUMBERS:
-            raise _Fault("a value can't be read as numbers")
+            raise _Fault(_DAMAGED)
         return struct.unpack(f"{self.order}{len(self.data) // width}{code}", self.data)
 
 
@@ -206,9 +209,9 @@ def _field_names(matrix: _Matrix) -> list[str]:
     width_element, names = next(matrix.values, None), next(matrix.values, None)
     widths = width_element.numbers() if width_element else ()
     if names is None or len(widths) != 1:
-        raise _Fault("the names of the fields of synsets can't be read")
+        raise _Fault(_DAMAGED)
     if not 0 < widths[0] <= len(names.data) <= _MOST_FIELDS:
-        raise _Fault("the names of the fields of synsets can't be read")
+        raise _Fault(_DAMAGED)
     width = int(widths[0])
     fields = [bytes(names.data[at : at + width]) for at in range(0, len(names.data), width)]
     return [str(field.partition(b"\0")[0], "ascii", "replace") for field in fields]
@@ -216,14 +219,13 @@ def _field_names(matrix: _Matrix) -> list[str]:
 
 def _matrix(element: _Element) -> _Matrix:
     if element.data_type != _MATRIX:
-        found = f"a part of it has type {element.data_type}"
-        raise _Fault(f"{found}: expected a MATLAB matrix, type {_MATRIX}")
+        raise _Fault(_DAMAGED)
     if not element.data:  # MATLAB writes an empty matrix so
         return _Matrix(0, b"", 0, iter(()))
     values = element.inner()
     flags, dimensions, name = _next(values), _next(values), _next(values)
     if flags.data_type != _UINT32 or dimensions.data_type != _INT32 or not flags.data:
-        raise _Fault("the header of a MATLAB matrix in it can't be read")
+        raise _Fault(_DAMAGED)
     return _Matrix(
         int(flags.numbers()[0]) & 0xFF,
         bytes(name.data),
@@ -235,7 +237,7 @@ def _matrix(element: _Element) -> _Matrix:
 def _next(elements: Iterator[_Element]) -> _Element:
     for element in elements:
         return element
-    raise _Fault("a part of it ends too early")
+    raise _Fault(_DAMAGED)
 
 
 def _elements(data: memoryview, order: str) -> Iterator[_Element]:
@@ -246,16 +248,16 @@ def _elements(data: memoryview, order: str) -> Iterator[_Element]:
     while position < len(data):
         tag = data[position : position + _TAG]
         if len(tag) < _TAG:
-            raise _Fault("its data ends within the header of a part")
+            raise _Fault(_DAMAGED)
         data_type, length = struct.unpack(f"{order}II", tag)
         start = position + _TAG
         # a small element: its length in the upper half of the type, its data in place of the length
         if data_type >> 16:
             data_type, length, start = data_type & 0xFFFF, data_type >> 16, position + 4
             if length > 4:
-                raise _Fault("an element of its MATLAB data has a wrong length")
+                raise _Fault(_DAMAGED)
         if length > len(data) - start:
-            raise _Fault(f"a part of it has {len(data) - start:,} of {length:,} bytes")
+            raise _Fault(_DAMAGED)
         yield _Element(data_type, data[start : start + length], order)
         position = max(position + _TAG, start + length)
         if data_type != _COMPRESSED:
@@ -269,8 +271,8 @@ def _decompress(element: _Element) -> _Element:
     unpacker = zlib.decompressobj()
     try:
         content = unpacker.decompress(element.data, _LARGEST)
-    except zlib.error as error:
-        raise _Fault(f"a variable can't be decompressed: {error}") from None
+    except zlib.error:
+        raise _Fault(_DAMAGED) from None
     if not unpacker.eof:
-        raise _Fault(f"a variable is cut, or expands to more than {_LARGEST:,} bytes")
+        raise _Fault(_DAMAGED)  # cut, or larger than any devkit's
     return _next(_elements(memoryview(content), element.order))

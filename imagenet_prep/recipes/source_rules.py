@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from imagenet_prep.errors import UsageError
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile
 from imagenet_prep.recipes.source_kinds import OPTIONS, kinds_with_option, source_kinds
 from imagenet_prep.text import either
@@ -32,8 +33,11 @@ def check_source(file: RecipeFile) -> None:
         if getattr(file.recipe, key) is not None
     ]
     if source is None and not classic_keys:
-        expected = "expected source: {folders | files | tar | ...}, or input_file_pattern"
-        raise file.fault((), "no source", expected)
+        raise UsageError(
+            f"{file.path} has no key source",
+            "expected, for example, source: {folders: FOLDER}, "
+            'source: {files: "FOLDER/*.jpg"} or source: {tar: FILE}',
+        )
     if source is None:
         return
     if classic_keys:

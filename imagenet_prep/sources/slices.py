@@ -144,7 +144,9 @@ def container_class(name: str) -> type[Container]:
     try:
         return _container_classes[name]
     except KeyError:
-        raise ValueError(f"it names {name}, which this version does not know") from None
+        raise ValueError(
+            f"perhaps another version of imagenet-prep wrote it: this one doesn't know {name}"
+        ) from None
 
 
 class Row(NamedTuple):

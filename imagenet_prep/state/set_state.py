@@ -160,7 +160,7 @@ class SetState(Struct, frozen=True, dict=True):
         if self.kind == "part":
             merge = merge_command(layout)
             if self.missing:
-                return Hint("run the ranks that are missing, which this names: ", merge)
+                return Hint("run the ranks that this lists, and then this again: ", merge)
             return Hint("finish it: ", merge)
         if self.damage is not None and not self.missing and not self.strays:
             return self.damage.remedy

@@ -289,7 +289,7 @@ def refuse_url(place: object) -> None:
 
 def _is_url(place: object, expected: str) -> UsageError:
     hint = (
-        "copy or mount it, and use the path of the copy; for a local file or folder of that name, "
-        "use its absolute path"
+        "mount its file system and use that path, or use a local path and copy the files; "
+        "for a local file or folder of that name, use its absolute path"
     )
     return UsageError(f"{shown(place)} is a URL", expected, hint)

@@ -56,7 +56,7 @@ class Loader(DataLoader[Any]):
 
     Workers end with the iterator, or with the Loader if it has persistent_workers; ``close()`` and
     the end of a ``with`` statement end them too. A data set in an object store starts them by
-    "spawn".
+    "spawn": the script's work must be below ``if __name__ == "__main__":``.
 
     Args:
         dataset: the images. All records of a data set other than ImageDataset are mixed, whatever

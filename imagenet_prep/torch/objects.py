@@ -36,14 +36,20 @@ _FAR_OUTSIDE = 2.0
 """A larger coordinate may be in pixels."""
 
 _SHOWN = 20
-_REMAKE = "start again from the images, with a recipe"
+_REMAKE = (
+    "write the records again, with the program that made them, or from the images, with a recipe"
+)
 _WITHOUT_BOXES = f"{_REMAKE} that has boxes there; an image without an object has an empty list"
 _OUTSIDE = f"{_REMAKE} that has boxes_outside: clip"
-_SWAPPED = f"swap the corners in the annotations, and {_REMAKE}"
+_SWAPPED = "swap the corners in the annotations, and write the records again"
 _WITHOUT_VALUES = {
     MASKS: f"{_REMAKE} that has masks of objects",
     NAMES: f"{_REMAKE} that has the class of each object",
 }
+_IN_PIXELS = (
+    "in the program that wrote the records, divide x by the width and y by the height, "
+    "and write them again"
+)
 _BY_NAME = "DetectionDataset(records, class_names=['cat', 'dog'])"
 
 
@@ -78,8 +84,11 @@ class RecordObjects:
             corners = ", ".join(f"{corner:g}" for corner in boxes[number])
             expected = "expected xmin, ymin, xmax, ymax relative to the image, from 0 to 1"
             hint = _OUTSIDE
-            if not np.abs(boxes[number]).max() <= _FAR_OUTSIDE:
-                hint = _REMAKE  # NaN, or in pixels: clipped, it would be the whole image
+            if np.isnan(boxes[number]).any():
+                hint = _REMAKE
+            elif np.abs(boxes[number]).max() > _FAR_OUTSIDE:  # clipped, it would be the whole image
+                expected += f"; it may be in pixels: the image has {width} x {height}"
+                hint = _IN_PIXELS
             if is_inside[number].all():
                 expected = "expected xmin, ymin, xmax, ymax, the upper left corner first"
                 hint = _SWAPPED

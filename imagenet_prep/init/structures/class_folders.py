@@ -201,8 +201,14 @@ def _question_of_lists(inspection: Inspection, ways_to_divide: Sequence[SplitLis
     count = f"{len(ways_to_divide)} ways to split the images"
     first_files = [listed(lists.files.values()) for lists in ways_to_divide[:_MOST_QUESTIONS]]
     problem = f"{inspection.folder}: {count}: {'; '.join(first_files)}"
-    hint = Hint("take one: ", join_hints("; or ", commands))
-    return InputError(problem, "expected one list for each split", hint)
+    lead = "take one: "
+    unnamed = len(ways_to_divide) - len(first_files)
+    if unnamed:
+        problem += f"; and {unnamed} more"
+        lead = "take one, for example: "
+        commands = commands[:1]
+    hint = Hint(lead, join_hints("; or ", commands))
+    return InputError(problem, "expected one list for each split, or no list", hint)
 
 
 # what would be lost or misread --------------------------------------------------------------------
