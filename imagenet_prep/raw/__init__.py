@@ -216,7 +216,9 @@ def _joined(records: ShardSet, path: _Path, data_dir: _Path) -> list[Any]:
     if "" in names:
         raise InputError(
             f"{number_of(names.count(''), 'record')} without a file name in {shards}",
-            "expected a name in each record: values are joined by it",
+            "expected image/filename in each record: the values are joined by this name",
+            "write image/filename: path in `record` of the recipe, and convert again with "
+            "--overwrite; other tools must write this feature too",
         )
     lacking = [name for name in names if name not in value_by_name]
     if lacking:

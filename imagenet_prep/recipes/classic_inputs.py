@@ -150,4 +150,5 @@ def _refuse_repeated(
             if name in listing.names:
                 manifests.append(path.name)
         problem = f"{name} is in {' and in '.join(manifests)}"
-        raise InputError(problem, "expected every file in one split")
+        hint = "keep it in one of these lists, and remove it from the others"
+        raise InputError(problem, "expected each file in only one split", hint)

@@ -23,7 +23,7 @@ from imagenet_prep.recipes.source_rules import (
     refuse_empty_places,
 )
 from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME, grown_from
-from imagenet_prep.text import either
+from imagenet_prep.text import either, listed
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import Boxes
@@ -297,8 +297,9 @@ def _check_fractions(file: RecipeFile, *, split_count: int) -> None:
     if not fractions:
         return
     if len(fractions) != split_count:
-        expected = "expected fractions alone, or places alone"
-        raise file.fault(("splits",), "fractions and places at once", expected)
+        problem = _mixed_splits(file, fractions)
+        expected = "expected fractions for all splits, or files (such as a manifest) for all"
+        raise file.fault(("splits",), problem, expected)
     for name, fraction in fractions.items():
         if not 0 < fraction <= 1:
             problem = f"{fraction:.9g} is no fraction"
@@ -306,6 +307,14 @@ def _check_fractions(file: RecipeFile, *, split_count: int) -> None:
     total = sum(fractions.values())
     if not math.isclose(total, 1, abs_tol=1e-6):
         raise file.fault(("splits",), f"the fractions sum to {total:.9g}", "expected 1")
+
+
+def _mixed_splits(file: RecipeFile, fractions: Mapping[str, float]) -> str:
+    """The problem of splits of which only some are fractions."""
+    others = [name for name in file.recipe.splits or {} if name not in fractions]
+    are_fractions = "is a fraction" if len(fractions) == 1 else "are fractions"
+    are_not = "is not" if len(others) == 1 else "are not"
+    return f"{listed(fractions)} {are_fractions}, and {listed(others)} {are_not}"
 
 
 def _is_number(value: object) -> TypeGuard[float]:

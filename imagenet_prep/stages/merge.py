@@ -118,7 +118,8 @@ def _nothing_to_merge(state: SetState) -> InputError:
             f"expected an unfinished set with a usable plan: {layout.plan_path}",
             Hint("to check the finished set: ", command("verify", layout.output_dir)),
         )
-    return InputError(state.sentence, f"expected a plan: {layout.plan_path}", state.following)
+    expected = f"expected {layout.plan_path} as convert wrote it"
+    return InputError(state.sentence, expected, state.following)
 
 
 def _unfinished(layout: Layout, planned: Manifest, missing: Sequence[str]) -> InputError:
