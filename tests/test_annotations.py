@@ -516,7 +516,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "COCO: two names": (
         COCO,
         coco(lambda v: v["categories"].append({"id": 1, "name": "x"})),
-        "the name is 'x', and was 'person' before",
+        "the name is 'x' here, and 'person' earlier in this file",
     ),
     "COCO: cut": (
         COCO,
@@ -951,7 +951,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         nothing,
         "boxes.names: coco has no use for it",
     ),
-    "two kinds": (ONE + "boxes: {voc: xml, yolo: txt}\n", nothing, "boxes: voc and yolo at once"),
+    "two kinds": (ONE + "boxes: {voc: xml, yolo: txt}\n", nothing, "boxes: voc and yolo together"),
     "Inception's records": (
         XMLS + "record: inception\n",
         nothing,

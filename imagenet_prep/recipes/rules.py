@@ -150,7 +150,7 @@ def _check_labels(file: RecipeFile) -> None:
         expected = "expected the key `labels`, or source: {folders: ...}"
         raise file.fault(("classes",), "there are no labels", expected)
     if isinstance(labels, Labels) and labels.one_hot is not None and isinstance(labels.label, str):
-        raise file.fault(("labels",), "label and one_hot at once", "expected one of them")
+        raise file.fault(("labels",), "label and one_hot together", "expected only one of them")
 
 
 def _check_growth(file: RecipeFile) -> None:
@@ -297,7 +297,8 @@ def _check_fractions(file: RecipeFile, *, split_count: int) -> None:
     if not fractions:
         return
     if len(fractions) != split_count:
-        problem = _mixed_splits(file, fractions)
+        others = [name for name in file.recipe.splits or {} if name not in fractions]
+        problem = f"fractions for {listed(fractions)}, and none for {listed(others)}"
         expected = "expected fractions for all splits, or files (such as a manifest) for all"
         raise file.fault(("splits",), problem, expected)
     for name, fraction in fractions.items():
@@ -307,14 +308,6 @@ def _check_fractions(file: RecipeFile, *, split_count: int) -> None:
     total = sum(fractions.values())
     if not math.isclose(total, 1, abs_tol=1e-6):
         raise file.fault(("splits",), f"the fractions sum to {total:.9g}", "expected 1")
-
-
-def _mixed_splits(file: RecipeFile, fractions: Mapping[str, float]) -> str:
-    """The problem of splits of which only some are fractions."""
-    others = [name for name in file.recipe.splits or {} if name not in fractions]
-    are_fractions = "is a fraction" if len(fractions) == 1 else "are fractions"
-    are_not = "is not" if len(others) == 1 else "are not"
-    return f"{listed(fractions)} {are_fractions}, and {listed(others)} {are_not}"
 
 
 def _is_number(value: object) -> TypeGuard[float]:

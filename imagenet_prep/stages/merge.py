@@ -98,7 +98,7 @@ def _refuse_damaged(manifest: Manifest, layout: Layout) -> None:
         raise InputError(
             f"{count} not as {layout.manifest_path} says, {damaged[0]} first",
             "expected the recorded size, index and last record",
-            Hint("this names each fault: ", command("verify", layout.output_dir)),
+            Hint("to see each fault: ", command("verify", layout.output_dir)),
         )
 
 

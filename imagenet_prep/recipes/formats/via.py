@@ -133,7 +133,7 @@ def _read_object(region: _ViaRegion, class_attribute: str | None, place: str) ->
             return DrawnObject(class_name, corners, place)
     except (KeyError, TypeError, ValueError) as error:
         problem = f"a number of the {shape_name} is missing or invalid"
-        expected = f"expected {_NUMBERS[shape_name]}, each a number"
+        expected = f"expected {_NUMBERS[str(shape_name)]}, each a number"
         raise fault(place, problem, expected) from error
     problem = f"the shape is {shape_name!r}" if shape_name else "the shape has no name"
     raise fault(place, problem, "expected rect, circle, ellipse, polygon or polyline")
