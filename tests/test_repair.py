@@ -473,7 +473,10 @@ def _move_box(layout: Layout) -> str:
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [(_move_box, "the record of {} differs"), (lambda layout: behead(layout, row=17), "{}")],
+    [
+        (_move_box, "{} now gives another record than the shard's index lists"),
+        (lambda layout: behead(layout, row=17), "{}"),
+    ],
     ids=["a box elsewhere", "no image any more"],
 )
 def test_an_image_that_changed_is_named(
