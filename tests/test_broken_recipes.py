@@ -147,7 +147,7 @@ RECIPES = {
     ),
     "two sources in one": (
         "source:\n  files: a\n  tar: b\n",
-        "line 1: source: files and tar at once",
+        "line 1: source: files and tar together",
         "one of",
     ),
     "shards twice": (
@@ -179,8 +179,8 @@ RECIPES = {
     "fraction": (FOLDERS + "splits: {train: 1.2, test: -0.2}\n", "splits.train: 1.2", "fraction"),
     "mixed splits": (
         FOLDERS + "splits: {train: 0.8, test: {folder: x}}\n",
-        "splits: fractions and places",
-        "fractions alone, or places alone",
+        "splits: fractions for train, and none for test",
+        "fractions for all splits, or files (such as a manifest) for all",
     ),
     "no place": (
         FOLDERS + "splits:\n  train: {}\n",
@@ -407,13 +407,13 @@ INPUTS = {
     "no manifest, no pattern": ("manifest_file: gone.txt\n", "line 1: ", "gone.txt is not there"),
     "one manifest of two, and a pattern": (
         f"{PAIR}input_file_pattern: 'arrays/*.npy'\n",
-        "pair-b.txt is not there, and pair-a.txt is there",
-        "of each split, or of none\nadd it, or remove the other one: all are made again",
+        "pair-b.txt is not there, but pair-a.txt exists",
+        "for each split, or for none\nadd it, or remove the other one: all are made again",
     ),
     "one manifest of two, and no pattern": (
         PAIR,
-        "pair-b.txt is not there, and pair-a.txt is there",
-        "expected a manifest of each split\nadd it",
+        "pair-b.txt is not there, but pair-a.txt exists",
+        "expected a manifest for each split\nadd it",
     ),
     "a manifest that leads out": (
         "manifest_file: out.txt\n",

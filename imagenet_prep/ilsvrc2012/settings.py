@@ -109,7 +109,7 @@ def check_options(options: ConvertOptions) -> None:
             raise UsageError(f"can't make {shards} {split} shards", f"expected 1 to {MAX_SHARDS}")
     if options.consume and not part.is_whole:
         raise UsageError(
-            f"can't consume raw data for {part.name} alone",
+            f"can't consume raw data for only {part.name}",
             "expected all classes: the others would be lost",
             "leave out --consume or --classes",
         )

@@ -216,7 +216,9 @@ def _joined(records: ShardSet, path: _Path, data_dir: _Path) -> list[Any]:
     if "" in names:
         raise InputError(
             f"{number_of(names.count(''), 'record')} without a file name in {shards}",
-            "expected a name in each record: values are joined by it",
+            "expected image/filename in each record: the values are joined by this name",
+            "write image/filename: path in `record` of the recipe (for names such as cat/1.jpg), "
+            "and convert again with --overwrite; other tools must write this feature too",
         )
     lacking = [name for name in names if name not in value_by_name]
     if lacking:
@@ -238,7 +240,7 @@ def _joined(records: ShardSet, path: _Path, data_dir: _Path) -> list[Any]:
         raise InputError(
             f"{path} names {number_of(len(unknown), 'image')} that {shards} do not have",
             f"the first one: {unknown[0]!r}",
-            "give a file with the names in this split alone",
+            "give a file with only the names in this split",
         )
     return [value_by_name[name] for name in names]
 

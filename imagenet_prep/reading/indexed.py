@@ -173,7 +173,8 @@ class IndexedShard:
             raise shard.damaged(
                 number,
                 offset,
-                f"no intact record is there, and record {error.number} before it can't be read",
+                f"no intact record starts at this byte; record {error.number}, before it, "
+                "is damaged too",
             ) from error
         if framed is None:
             self._follow()

@@ -234,7 +234,7 @@ def _misread_folders(
         fault = misread_inner(files)
     if fault is not None:
         hint = f"a recipe can say: {fault.choice}"
-        yield InputError(f"{folder}: {fault.what}", "expected a folder for each class", hint)
+        yield InputError(f"{folder}: {fault.what}", "expected only folders of classes", hint)
 
 
 def _undeclared_folders(
