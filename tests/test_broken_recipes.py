@@ -5,8 +5,8 @@ the right exit status; nothing written.
 from __future__ import annotations
 
 import codecs
-import json
 import gzip
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -638,6 +638,16 @@ INPUTS = {
         "broken.json can't be read, line 1: not JSON: ",
         "",
     ),
+    "names of half a character": (
+        FOLDERS + "class_names: half-name.json\n",
+        "half-name.json can't be read, line 2: a text holds half of a surrogate pair",
+        "",
+    ),
+    "a class of a box of half a character": (
+        "source: {table: half-box.csv}\n",
+        "half-box.csv, line 2: objects: a text holds half of a surrogate pair",
+        "",
+    ),
     "two names of a class": (
         FOLDERS + "class_names: of-classes.csv\n",
         "of-classes.csv names the class rose twice: Rose and Tulip",
@@ -826,6 +836,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "bad.json": '{"0.npy": 1,\n"1.npy" 2}\n',
         "half.json": '{"0.npy": 1,\n"1.npy\\ud800": 2}\n',
         "deep.json": "[" * 100_000,
+        "half-name.json": '{"rose": "Rose",\n"daisy": "\\ud800"}\n',
+        "half-box.csv": "file_name;objects\nflowers/rose/0.png;"
+        '{"bbox": [[0, 0, 4, 4]], "categories": ["\\ud800"]}\n',
         "more.txt": "0.npy:1\n1.npy:2\n2.npy:3\n",
         "less.txt": "0.npy:1\n",
         "less2.txt": "0.npy:0\n1.npy:1\n",

@@ -5,7 +5,6 @@ Ids are names of folders, or numbers of a table.
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.classes import Classes
-from imagenet_prep.recipes.json_faults import json_line, json_reason
+from imagenet_prep.recipes.json_faults import json_line, json_reason, read_json
 from imagenet_prep.recipes.label_cells import are_all
 from imagenet_prep.recipes.names_of_classes import CLASS_ID, NamesOfClasses
 from imagenet_prep.recipes.recipe_file import RecipeFile
@@ -128,7 +127,7 @@ class _NamesFault(ValueError):  # noqa: N818 - the data is at fault, no error of
 
 def _from_json(text: str) -> NamesOfClasses | None:
     try:
-        value = json.loads(text)
+        value = read_json(text)
     except (RecursionError, ValueError) as error:
         line = json_line(error, text)
         place = f", line {line}" if line else ""
