@@ -5,6 +5,7 @@ Ids are names of folders, or numbers of a table.
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -248,9 +249,10 @@ def _from_csv(text: str) -> NamesOfClasses | None:
 
 
 def _csv_cells(text: str) -> list[list[str]]:
-    """The cells of each line that has some."""
-    lines = text.splitlines()
-    delimiter = _delimiter_of(lines[0]) if lines else ","
+    """The cells of each row that has some; a quoted cell can have line breaks."""
+    lines = io.StringIO(text, newline="")  # keeps the line breaks in quoted cells
+    delimiter = _delimiter_of(lines.readline())
+    lines.seek(0)
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
     try:
         return [row for row in reader if row]
