@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from imagenet_prep.recipes.box_policy import Size, fault
-from imagenet_prep.recipes.label_cells import are_same
+from imagenet_prep.recipes.label_cells import are_same, label_of_cell
 from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.recipes.row_objects import (
     RowObject,
@@ -329,7 +329,9 @@ def _read_row(row: TableRow, roles: ColumnRoles) -> RowImage:
     if roles.is_box_a_row:
         objects = [*objects, *_box_of(values, roles, place)]
         size = _size_of(values, place)
-    label = values.get(roles.label) if roles.label else None
+    label: Any = None
+    if roles.label:
+        label = label_of_cell(values.get(roles.label))
     placed_objects = [(shape, place) for shape in objects]
     columns = {name: cell for name, cell in values.items() if name not in roles.taken}
     return RowImage(
