@@ -266,7 +266,7 @@ def test_foreign_shards_are_never_mixed_in(layout: Layout) -> None:
         assert caught.value.lines == [
             f"{layout.output_dir} holds 2 shards, {FIRST} first, that no file in {layout.state_dir} lists",
             f"expected none, or the files of the run that made them in {layout.state_dir}",
-            "if imagenet-prep made them, copy also the folder imagenet-prep that was next to them; "
+            "if they were made by imagenet-prep, copy also the folder imagenet-prep that was next to them; "
             "or move such shards away, or choose another folder with --output",
         ]
     foreign(FIRST).refuse_foreign(layout, plan, overwrite=True)
@@ -276,7 +276,7 @@ def test_foreign_shards_are_never_mixed_in(layout: Layout) -> None:
         f"{layout.output_dir} holds 1 shard, {FIRST} first, that no file in {layout.state_dir} lists",
         f"expected none, or the files of the run that made them in {layout.state_dir}",
         (
-            "if imagenet-prep made them, copy also the folder imagenet-prep that was next to them; "
+            "if they were made by imagenet-prep, copy also the folder imagenet-prep that was next to them; "
             "or move such shards away, choose another folder with --output, "
             "or let --overwrite replace those in the way"
         ),

@@ -145,7 +145,7 @@ def container_class(name: str) -> type[Container]:
         return _container_classes[name]
     except KeyError:
         raise ValueError(
-            f"perhaps another version of imagenet-prep wrote it: this one doesn't know {name}"
+            f"perhaps it was written by another version of imagenet-prep: this one doesn't know {name}"
         ) from None
 
 
