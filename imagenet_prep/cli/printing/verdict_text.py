@@ -114,7 +114,7 @@ def print_conclusion(verdict: Verdict | RawVerdict, *, error: bool = False) -> N
 
 
 _FOUND = {"missing-shard": "missing"}
-"""What verify found in a shard, where the name of the kind would not say it."""
+"""Words for a kind of problem whose name would not say it."""
 
 
 def print_repair(run: RepairRun, quiet: bool) -> None:
