@@ -780,7 +780,8 @@ def test_a_record_that_is_not_as_the_manifest_says(tmp_path: Path) -> None:
         layout, lambda value: value["settings"]["record"]["pic"].update({"from": "label"})
     )
     with pytest.raises(
-        InputError, match=r"record 0 .*: the feature 'y' .*manifest.*\nexpected the file"
+        InputError,
+        match=r"record 0 .*: the feature 'y' does not hold one image.*\nexpected it.*manifest",
     ):
         export(layout, "webdataset", tmp_path / "out", ENGINE)
     assert files_below(tmp_path / "out") == {}
