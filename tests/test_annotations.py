@@ -672,7 +672,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "VOC: a strange class": (
         VOC.replace("ns}", "ns, names: [dog]}"),
         nothing,
-        "' is not in `names`; expected one of dog",
+        "' is not in `names`; expected dog",
     ),
     "VOC: no annotation": (
         VOC,
@@ -951,7 +951,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         nothing,
         "boxes.names: coco has no use for it",
     ),
-    "two kinds": (ONE + "boxes: {voc: xml, yolo: txt}\n", nothing, "boxes: voc and yolo at once"),
+    "two kinds": (ONE + "boxes: {voc: xml, yolo: txt}\n", nothing, "boxes: it has voc and yolo"),
     "Inception's records": (
         XMLS + "record: inception\n",
         nothing,

@@ -147,7 +147,7 @@ RECIPES = {
     ),
     "two sources in one": (
         "source:\n  files: a\n  tar: b\n",
-        "line 1: source: files and tar at once",
+        "line 1: source: it has files and tar",
         "one of",
     ),
     "shards twice": (
@@ -179,8 +179,8 @@ RECIPES = {
     "fraction": (FOLDERS + "splits: {train: 1.2, test: -0.2}\n", "splits.train: 1.2", "fraction"),
     "mixed splits": (
         FOLDERS + "splits: {train: 0.8, test: {folder: x}}\n",
-        "splits: fractions and places",
-        "fractions alone, or places alone",
+        "splits: it has both fractions and places",
+        "only fractions, or only places",
     ),
     "no place": (
         FOLDERS + "splits:\n  train: {}\n",

@@ -250,7 +250,7 @@ SAYINGS: dict[str, Saying] = {
         {**images(*PETS), "a.tar": tar("cat/9.jpg")},
         "",
         (
-            "holds 1 tar that would not be read: a.tar\nexpected image files alone, or tars alone\n",
+            "holds 1 tar that would not be read: a.tar\nexpected only image files, or only tars\n",
             "move it out of data",
         ),
     ),

@@ -163,8 +163,8 @@ def test_a_value_has_its_kind(tf: Any, value: Any, feature: tuple[str, list[Any]
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ([1, "a"], "int, str: expected numbers alone, or text and bytes alone"),
-        ([b"a", 0.5, True], "bool, bytes, float: expected numbers alone"),
+        ([1, "a"], "int, str: expected only numbers, or only text and bytes"),
+        ([b"a", 0.5, True], "bool, bytes, float: expected only numbers"),
         ([1, None], "it holds None"),
         ([[1, 2], [3]], "a nested value, of type list"),
         ([np.arange(2)], "a nested value, of type ndarray"),

@@ -199,7 +199,7 @@ def _are_numbers(objects: Sequence[tuple[RowObject, str]]) -> bool:
             problem = (
                 f"the class of a box is {kinds[0]}, and the class of a box before it is {kinds[1]}"
             )
-            raise fault(place, problem, "expected texts alone, or numbers alone")
+            raise fault(place, problem, "expected only texts, or only numbers")
     return are_numbers
 
 

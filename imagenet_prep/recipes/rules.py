@@ -150,7 +150,7 @@ def _check_labels(file: RecipeFile) -> None:
         expected = "expected the key `labels`, or source: {folders: ...}"
         raise file.fault(("classes",), "there are no labels", expected)
     if isinstance(labels, Labels) and labels.one_hot is not None and isinstance(labels.label, str):
-        raise file.fault(("labels",), "label and one_hot at once", "expected one of them")
+        raise file.fault(("labels",), "it has both label and one_hot", "expected one of them")
 
 
 def _check_growth(file: RecipeFile) -> None:
@@ -297,8 +297,8 @@ def _check_fractions(file: RecipeFile, *, split_count: int) -> None:
     if not fractions:
         return
     if len(fractions) != split_count:
-        expected = "expected fractions alone, or places alone"
-        raise file.fault(("splits",), "fractions and places at once", expected)
+        expected = "expected only fractions, or only places"
+        raise file.fault(("splits",), "it has both fractions and places", expected)
     for name, fraction in fractions.items():
         if not 0 < fraction <= 1:
             problem = f"{fraction:.9g} is no fraction"

@@ -88,7 +88,7 @@ def only_key(file: RecipeFile, key: Key, mapping: Struct, names: Sequence[str]) 
     """The one of these keys that a mapping has; raises UsageError if it has none or several."""
     present_names = [name for name in names if getattr(mapping, name) is not None]
     if len(present_names) != 1:
-        problem = f"{' and '.join(present_names)} at once"
+        problem = f"it has {' and '.join(present_names)}"
         if not present_names:
             other_names = _names_in(file, key)
             problem = f"only {', '.join(other_names)} in it" if other_names else "nothing in it"

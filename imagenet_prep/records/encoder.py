@@ -296,7 +296,7 @@ def _infer(values: Iterable[Any]) -> Kind | None:
         return "float"
     if len(kinds) > 1:
         names = ", ".join(sorted(type_.__name__ for type_ in types))
-        expected = "expected numbers alone, or text and bytes alone"
+        expected = "expected only numbers, or only text and bytes"
         raise ValueRuleError(f"it holds values of type {names}: {expected}")
     return kinds.pop() if kinds else None
 
