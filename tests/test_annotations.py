@@ -679,7 +679,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "VOC: a strange class": (
         VOC.replace("ns}", "ns, names: [dog]}"),
         nothing,
-        "' is not in `names`; expected one of dog",
+        "' is not in `names`; expected dog",
     ),
     "VOC: no annotation": (
         VOC,
@@ -958,7 +958,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         nothing,
         "boxes.names: coco has no use for it",
     ),
-    "two kinds": (ONE + "boxes: {voc: xml, yolo: txt}\n", nothing, "boxes: voc and yolo together"),
+    "two kinds": (ONE + "boxes: {voc: xml, yolo: txt}\n", nothing, "boxes: it has voc and yolo"),
     "Inception's records": (
         XMLS + "record: inception\n",
         nothing,

@@ -168,7 +168,7 @@ RECIPES = {
     ),
     "two sources in one": (
         "source:\n  files: a\n  tar: b\n",
-        "line 1: source: files and tar together",
+        "line 1: source: it has files and tar",
         "one of",
     ),
     "shards twice": (

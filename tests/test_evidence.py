@@ -647,7 +647,7 @@ def test_splits_of_a_table_next_to_annotations_can_be_kept(tmp_path: Path) -> No
         init(data, recipe, ENGINE)
     lead, _, line = caught.value.hint.partition("write in the recipe: ")
     assert lead.startswith("list the images of each split in a file")
-    line = line.partition("; to accept")[0]
+    line = line.partition("; to write the recipe")[0]
     assert line == "splits: {train: {manifest: train.txt}, ...}"
     (tmp_path / "train.txt").write_text("data/images/1.jpg\ndata/images/2.jpg\ndata/images/3.jpg\n")
     (tmp_path / "val.txt").write_text("data/images/4.jpg\n")

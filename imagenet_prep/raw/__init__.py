@@ -20,7 +20,7 @@ from imagenet_prep.storage.files import absence_of
 from imagenet_prep.storage.layout import Layout, grown_from
 from imagenet_prep.storage.location import locate, refuse_url
 from imagenet_prep.storage.refusals import unreadable
-from imagenet_prep.text import number_of
+from imagenet_prep.text import number_of, one_of
 
 if TYPE_CHECKING:
     from imagenet_prep.datasets.declarations import MakingOptions
@@ -181,7 +181,7 @@ def _require_split(planned: PlannedSet, split: str, layout: Layout) -> PlannedSp
     if split in grown_splits:
         raise UsageError(
             f"source='raw' can't read {split}: it has grown",
-            f"expected one of {', '.join(readable)}",
+            f"expected {one_of(readable)}",
             f"imagenet_prep.open({str(layout.data_dir)!r}, {split!r}) reads its shards",
         )
     return splits[split]

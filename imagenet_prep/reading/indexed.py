@@ -53,14 +53,14 @@ class RecordedShard(Struct, frozen=True):
         """Raise InputError unless a shard has the recorded size, in bytes."""
         if size != self.size:
             what = f"{path} holds {number_of(size, 'byte')}"
-            raise InputError(what, f"expected {self.size:,} by its manifest", remedy(path))
+            raise InputError(what, f"expected {self.size:,} by manifest.json", remedy(path))
 
     def refuse_other(self, path: AnyPath, lengths: Sequence[int], crcs: Sequence[int]) -> None:
         """Raise InputError unless records of these lengths (of their data,
         in bytes) and CRCs are the recorded ones.
         """
         if not self.is_of(lengths, crcs):
-            what = f"{path} does not hold the records in its manifest"
+            what = f"{path} does not hold the records that manifest.json lists"
             detail = f"expected {number_of(self.records, 'record')}, got {len(crcs):,}"
             if len(crcs) == self.records:
                 detail = "their lengths and checksums have another digest"
@@ -237,7 +237,7 @@ class IndexedShard:
         if self._count not in (None, count):
             path = self.shard.path
             what = f"{path} holds {number_of(count, 'record')}"
-            counted = "its manifest" if self._recorded else "its index, or an earlier count"
+            counted = "manifest.json" if self._recorded else "its index, or an earlier count"
             detail = f"expected {self._count:,} by {counted}"
             raise InputError(what, detail, remedy(path))
 

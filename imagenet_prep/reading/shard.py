@@ -437,8 +437,8 @@ class Shard(Struct, frozen=True):
     def exchanged(self, number: int, offset: int) -> InputError:
         """The error for a sound record that is not the recorded one."""
         what = (
-            f"{place_in_words(self.path, number, offset, self.compression)} is not the one in its "
-            "manifest"
+            f"{place_in_words(self.path, number, offset, self.compression)} is not the one that "
+            "manifest.json lists"
         )
         return InputError(what, "its CRC is not the recorded one", remedy(self.path))
 

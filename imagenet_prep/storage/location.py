@@ -200,7 +200,7 @@ def _bucket_and_key(scheme: str, url: str) -> tuple[str, str]:
     """
     rest = url.partition(":")[2]
     parts = [part for part in rest.split("/") if part not in ("", ".")]
-    # As of s3://$BUCKET/folder where BUCKET is not set: the folder is no bucket.
+    # As of s3://$BUCKET/folder where BUCKET is not set: the folder is not treated as a bucket.
     is_without_bucket = not parts or rest.startswith("///")
     bucket = "" if is_without_bucket else parts[0]
     if ":" in bucket or _SECRET.search(url):

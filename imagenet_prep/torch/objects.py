@@ -16,7 +16,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.mask_pixels import decode_mask
 from imagenet_prep.reading.shard import Record
-from imagenet_prep.text import listed, number_of
+from imagenet_prep.text import number_of, one_of
 from imagenet_prep.tfrecord.object_features import OBJECT_FEATURES
 
 LABELS = OBJECT_FEATURES["boxes.label"].name
@@ -214,7 +214,7 @@ class ObjectClasses(Struct, frozen=True):
                 expected = f"a whole number from {first} up"
                 numbers_from_1 = [str(number) for number in self._numbers if number >= first]
                 if numbers_from_1:
-                    expected = f"one of {listed(numbers_from_1, _SHOWN)}"
+                    expected = one_of(numbers_from_1, _SHOWN)
                 raise InputError(
                     f"{objects.record.place} has an object of class {number}",
                     f"expected {expected}",
@@ -247,7 +247,7 @@ class ObjectClasses(Struct, frozen=True):
             if name not in labels:
                 expected = "the argument class_names, which numbers the classes"
                 if labels:
-                    expected = f"one of {listed(labels, _SHOWN)}"
+                    expected = one_of(labels, _SHOWN)
                 hint = f"add {name!r} to class_names" if self.is_by_name else _BY_NAME
                 raise InputError(
                     f"{objects.record.place} has an object of class {name!r}",
