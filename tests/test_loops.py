@@ -68,3 +68,20 @@ def test_a_loop_of_links_is_refused(places: Path, call: str) -> None:
     assert "Traceback" not in ran.stderr
     assert "bug" not in ran.stderr
     assert "loop" in " ".join(error_lines(ran))
+
+
+@pytest.mark.parametrize("target", ["loop", "nowhere"])
+def test_init_replaces_no_link(places: Path, target: str) -> None:
+    """A link that leads nowhere stays as it is."""
+    link = places / "link"
+    link.symlink_to(target)
+    ran = command_here("init", "flowers", "--output", "link", cwd=places, status=2)
+    assert error_lines(ran)[0] == "error: link is a broken link"
+    assert link.is_symlink()
+
+
+def test_init_makes_no_file_called_by_a_dash(places: Path) -> None:
+    """--output is a file, not the standard output."""
+    ran = command_here("init", "flowers", "--output", "-", cwd=places, status=2)
+    assert error_lines(ran)[:2] == ["error: --output -", "expected the name of a file"]
+    assert not (places / "-").exists()
