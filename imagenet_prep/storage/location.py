@@ -247,6 +247,16 @@ def local_or_none(place: AnyPath) -> Path | None:
     return None if isinstance(place, Location) else place
 
 
+def real_path(place: AnyPath) -> AnyPath:
+    """A place with the links in its path followed, whether it exists or not.
+
+    In a loop of links it stays as it is, where resolve() fails before Python 3.13.
+    """
+    if isinstance(place, Location):
+        return place
+    return Path(os.path.realpath(place))
+
+
 def local_path(place: AnyPath) -> Path:
     """The path of a place on this machine, for a step that requires a disk.
 
