@@ -61,7 +61,10 @@ class Credentials(_Secret):
                 text.encode()
             except UnicodeEncodeError:
                 what = f"{name} has bytes that are not text"
-                raise UsageError(what, "expected text in UTF-8", "correct it") from None
+                hint = f"write {name} again"
+                if self.origin in _VARIABLES:
+                    hint = f"set the environment variable {name} again"
+                raise UsageError(what, "expected text in UTF-8", hint) from None
 
     @property
     def is_from_environment(self) -> bool:
@@ -147,7 +150,7 @@ def token_in(source: str, text: str | None = None, *, hint: str = "") -> Token |
         raise UsageError(
             f"{source} holds something other than a token",
             "expected one word of ASCII characters",
-            hint or "write just the token to it",
+            hint or f"write only the token into {source}",
         )
     return Token(word, source) if word else None
 
