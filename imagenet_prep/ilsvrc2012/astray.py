@@ -298,10 +298,10 @@ def refuse_empty(layout: Layout, source: ImageSource, part: Part) -> None:
     if not source.is_unpacked:
         other = "get an intact copy of it, or move it away to use another copy"
         raise InputError(what, expected, other)
-    move = "move it away, and run the same command again; for images of your own: "
+    move = f"move {source.path} away, and run the same command again; for images of your own: "
     raise InputError(
         what,
-        f"{expected}, in folders such as n01440764; found {listed(names) or 'nothing'}",
+        f"{expected}, in folders such as n01440764; found {listed(names) or 'nothing'} in it",
         Hint(move, command("init", source.path)),
     )
 
