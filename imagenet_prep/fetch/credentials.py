@@ -140,16 +140,12 @@ def token_in(source: str, text: str | None = None, *, hint: str = "") -> Token |
     """
     is_variable = text is None
     word = unquoted(os.environ.get(source, "") if text is None else text)
-    if is_variable and "/" in word:
-        raise UsageError(
-            f"{source} holds something other than a token: it has a slash, as a path has",
-            "expected one word of ASCII characters without a slash",
-            hint,
-        )
-    if word and not _WORD.fullmatch(word):
+    is_path = is_variable and "/" in word
+    if word and (is_path or not _WORD.fullmatch(word)):
+        no_path = " without a slash" if is_variable else ""
         raise UsageError(
             f"{source} holds something other than a token",
-            "expected one word of ASCII characters",
+            f"expected one word of ASCII characters{no_path}",
             hint or f"write only the token into {source}",
         )
     return Token(word, source) if word else None

@@ -33,6 +33,7 @@ _BREAKS = (http.client.RemoteDisconnected, http.client.IncompleteRead)
 INVALID_ANSWER = "the server sent no valid HTTP answer"
 """The reason for every answer that breaks the rules of HTTP."""
 _INVALID = (http.client.HTTPException, exceptions.InvalidHeader)
+_BASE_URL = "--base-url if you set it"
 _UNUSABLE = (
     InvalidProxyURL,
     InvalidURL,
@@ -119,13 +120,14 @@ def raise_for(error: Exception, host: str, proxy: Proxy | None, *, was_answered:
         raise UsageError(
             f"no request can be sent to {host}",
             "expected a valid address",
-            "check --base-url if you set it",
+            f"check {_BASE_URL}",
         ) from None
     # the original message holds the URL, including its query
     is_about_proxy = proxy is not None and _find(nested, exceptions.ProxyError)
     name = str(proxy) if is_about_proxy else host
     if _find(nested, ssl.SSLCertVerificationError):
-        raise _untrusted(name) from None
+        address = f"the proxy in {proxy.variable}" if is_about_proxy and proxy else _BASE_URL
+        raise _untrusted(name, address) from None
     through = f" through {proxy}" if proxy and not is_about_proxy else ""
     if refusal := _refused_tls(nested, f"{name}{through}"):
         raise (CutError(refusal.what, lasting=refusal) if was_answered else refusal) from None
@@ -145,7 +147,8 @@ def _raise_unreached(
     raise CutError(unreached.what, kind="refused", lasting=unreached) from None
 
 
-def _untrusted(name: str) -> NetworkError:
+def _untrusted(name: str, address: str) -> NetworkError:
+    """The error for a certificate that can't be verified; ``address`` is where its name is set."""
     variable = _authorities_variable()
     own = f"and the certificates that {variable} names"
     if not variable:
@@ -153,7 +156,7 @@ def _untrusted(name: str) -> NetworkError:
     return NetworkError(
         f"{name} can't prove its identity",
         "its TLS certificate could not be verified",
-        f"check the address, this machine's clock, {own}",
+        f"check {address}, this machine's clock, {own}",
     )
 
 
@@ -191,7 +194,7 @@ def _unreached(nested: list[BaseException], name: str, proxy: Proxy | None) -> N
         failure = f"no connection to {name}: {reason}"
     else:
         return None
-    address = f"the proxy in {proxy.variable}" if proxy else "--base-url if you set it"
+    address = f"the proxy in {proxy.variable}" if proxy else _BASE_URL
     hint = f"check this machine's network, and {address}, or run the same command again later"
     return NetworkError(failure, "nothing was fetched", hint)
 

@@ -38,7 +38,7 @@ _OTHER_VALIDATOR = "the ETag or the date of the file on the server differs from 
 
 _NOT_THE_PART = "the server did not send the requested part of the file"
 
-TOO_SHORT = "the server sent less than the requested bytes"
+TOO_SHORT = "the server sent fewer bytes than requested"
 
 _LENGTH = re.compile(r"\d{1,18}", re.ASCII)
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)

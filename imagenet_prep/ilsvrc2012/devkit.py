@@ -87,8 +87,7 @@ def _read_member(archive_path: AnyPath, remedy: Hint) -> bytes:
             if (b"/" + name).endswith(f"/{META}".encode()):
                 table = content
     if table is None:
-        expected = "expected the devkit of ILSVRC2012"
-        raise InputError(f"{archive_path} holds no {META}", expected, remedy)
+        raise _unreadable(str(archive_path), remedy)
     return table
 
 
@@ -96,8 +95,16 @@ def _parse(place: str, content: bytes, remedy: Hint) -> Mapping[str, int]:
     try:
         return _counts(content)
     except _UnreadableError:
-        expected = f"expected the number of train images of each of the {facts.CLASSES:,} classes"
-        raise InputError(f"{place} is damaged, or is another file", expected, remedy) from None
+        raise _unreadable(place, remedy) from None
+
+
+def _unreadable(place: str, remedy: Hint) -> InputError:
+    return InputError(
+        f"{place} is damaged, or is another file",
+        "expected the devkit of ILSVRC2012, with the number of train images of each of the "
+        f"{facts.CLASSES:,} classes",
+        remedy,
+    )
 
 
 def _remedy(path: AnyPath, layout: Layout) -> Hint:
