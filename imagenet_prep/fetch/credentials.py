@@ -173,7 +173,7 @@ def secret_text(path: Path) -> str:
         return (find_plain(path, _LONGEST_SECRET) or b"").decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UsageError(
-            f"{path} can't be read", "expected text in UTF-8", "write it again"
+            f"{path} can't be read", "expected text in UTF-8", "save it again in UTF-8"
         ) from None
     except InputError as error:
         raise UsageError(error.what, error.detail, error.hint) from None
