@@ -12,6 +12,7 @@ from made_folders import parquet, picture
 from made_sets import ENGINE
 from made_tars import save
 from test_class_numbers import make
+from test_export import streaming  # noqa: F401 - a fixture
 
 from imagenet_prep import Layout, export
 from imagenet_prep.errors import InputError, UsageError
@@ -40,11 +41,10 @@ def _files_below(folder: Path) -> set[Path]:
     return {path.relative_to(folder) for path in existing(folder, "**/*") if path.is_file()}
 
 
+@pytest.mark.usefixtures("streaming")
 @pytest.mark.parametrize("form", ["parquet", "mds", "webdataset", "folders"])
 def test_a_set_is_exported_to_it(flowers: Layout, odd: Path, form: str) -> None:
     """The files are those of any other folder."""
-    if form == "mds":
-        pytest.importorskip("streaming")
     shards = export(flowers, form, odd, ENGINE)
     usual = export(flowers, form, odd.with_name("usual"), ENGINE)
     names = _files_below(usual.out)
