@@ -340,7 +340,7 @@ def _refused(
     elif credentials.origin:  # a call from Python gives its own
         check = f"{check} set {variables}, or"
     with_cookies = answer_checks.WITH_COOKIES
-    new_account = f"); without an account, {answer_checks.new_account(url)}"
+    new_account = f"); if you have no account, {answer_checks.new_account(url)}"
     return answer_checks.RefusedError(what, detail, Hint(check, " ", with_cookies, new_account))
 
 
