@@ -647,7 +647,7 @@ def test_splits_of_a_table_next_to_annotations_can_be_kept(tmp_path: Path) -> No
         init(data, recipe, ENGINE)
     lead, _, line = caught.value.hint.partition("write in the recipe: ")
     assert lead.startswith("list the images of each split in a file")
-    line = line.partition("; to accept")[0]
+    line = line.partition("; to write the recipe")[0]
     assert line == "splits: {train: {manifest: train.txt}, ...}"
     (tmp_path / "train.txt").write_text("data/images/1.jpg\ndata/images/2.jpg\ndata/images/3.jpg\n")
     (tmp_path / "val.txt").write_text("data/images/4.jpg\n")
@@ -804,6 +804,16 @@ def test_names_alone_are_no_names_of_words() -> None:
         read_names(Path("n.txt"), b"cat\ndog\n").names_of_all(("n01440764", "n01443537"), None, "n")
     line = "its id (such as n01440764), a tab, its name"
     assert caught.value.hint == f"write a line for each class: {line}"
+
+
+def test_ids_of_thousands_of_digits_are_no_numbers(tmp_path: Path) -> None:
+    """Python refuses to read them as numbers."""
+    many_digits = "9" * 4301
+    names = read_names(Path("n.txt"), b"cat\ndog\n").names_of((many_digits, "1"))
+    assert names == {"1": "dog"}
+    listed_names = f"{many_digits} dog\n1 cat\n".encode()
+    Made({**images(*CATS), "classes.txt": listed_names}).save(tmp_path / "data")
+    assert "classes: [cat, dog]" in init(tmp_path / "data", tmp_path / "r.yaml", ENGINE).text
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])

@@ -675,7 +675,7 @@ def test_a_row_that_cannot_be_is_refused_with_its_line(
             "source: {table: t.csv}\nboxes: {csv: t.csv}\n",
             "the rows of the source have boxes or masks already",
         ),
-        ("source: {table: t.csv, tar: x.tar}\n", "tar and table together"),
+        ("source: {table: t.csv, tar: x.tar}\n", "it has tar and table"),
         ("source: {table: t.csv, label: none}\n", "no column none for the labels"),
         ("source: {table: t.csv, image: none}\n", "no column none for the images"),
         ("source: {files: t.csv, image: none}\n", "files has no use for it"),

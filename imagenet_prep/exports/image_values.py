@@ -105,7 +105,7 @@ class Meaning(Struct, frozen=True):
 def _not_as_recorded(record: Record, feature: str, content: str) -> InputError:
     return InputError(
         f"{record.place}: the feature {feature!r} does not hold {content}",
-        "expected it, according to the manifest.json of this set",
+        "expected what manifest.json of this set says",
         remedy(record.shard),
     )
 

@@ -14,7 +14,7 @@ from imagenet_prep.hints import Hint
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.proposal import Choice, Proposal
 from imagenet_prep.init.table_forms import LABEL_VALUES, class_values
-from imagenet_prep.text import listed
+from imagenet_prep.text import one_of
 
 _OF_TABLES = ("with-labels", "tars-with-labels", "several-labels")
 """Structures whose labels are those of a table."""
@@ -75,7 +75,7 @@ def _is_label_alone(proposal: Proposal, column: str) -> bool:
 def _no_column(inspection: Inspection, option: str, column: str, structure: str = "") -> UsageError:
     """The error for a column that no table has, or that the structure does not take."""
     folder, columns = inspection.folder, _columns_of(inspection)
-    expected = f"expected one of {listed(columns, 20)}" if columns else "expected a table of images"
+    expected = f"expected {one_of(columns)}" if columns else "expected a table of images"
     hint = Hint(f"without --{option}: ", inspection.command(**{option: None}))
     unknown = _unknown_column(inspection, option, column)
     if unknown:

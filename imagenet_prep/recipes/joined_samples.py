@@ -21,7 +21,7 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.remarks import refuse_twice
 from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.text import listed
+from imagenet_prep.text import one_of
 
 _LABELS = (
     "cls",
@@ -76,7 +76,7 @@ class Samples(Struct):
             raise self.doubt
         name = self.label if label is None else label or None
         if name is not None and name not in self.columns:
-            expected = f"expected one of {listed(self.columns, 20)}"
+            expected = f"expected {one_of(self.columns)}"
             if not self.columns:
                 expected = "expected a column of texts or numbers, and it has none"
             raise InputError(f"{path} has no column {name} that can be the labels", expected)

@@ -295,7 +295,8 @@ def _of_another_case(inspection: Inspection, shape: Shape) -> list[InputError]:
     if not doubles:
         return []
     first_names = " and ".join(doubles[0])
-    problem = f"{inspection.folder}: classes that differ only in the case of letters: {first_names}"
+    difference = "differ only in upper and lower case"
+    problem = f"{inspection.folder}: classes whose names {difference}: {first_names}"
     hint = "give their folders one name"
     if not any(Path(move.words[-1]).exists() for move in moves):
         hint = Hint("to make them one: ", in_sequence(moves))
