@@ -916,7 +916,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "a mask that is cut": (
         MASKS,
         saves("m/a.png", mask(80, 48)[:-20]),
-        "its mask m/a.png: the PNG has no whole end",
+        "its mask m/a.png: the PNG has no end (IEND)",
     ),
     "the remedy for a mask that is cut": (
         MASKS,

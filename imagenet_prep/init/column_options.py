@@ -76,11 +76,12 @@ def _no_column(inspection: Inspection, option: str, column: str, structure: str 
     """The error for a column that no table has, or that the structure does not take."""
     folder, columns = inspection.folder, _columns_of(inspection)
     expected = f"expected one of {listed(columns, 20)}" if columns else "expected a table of images"
-    hint = Hint(f"without --{option}: ", inspection.command(**{option: None}))
+    hint = Hint(f"to run init without --{option}: ", inspection.command(**{option: None}))
     unknown = _unknown_column(inspection, option, column)
     if unknown:
-        problem = f"{folder}: init can read no table of its {inspection.noun}s with {unknown}"
-        return UsageError(f"{problem}, which --{option} names", expected, hint)
+        tables = f"the tables of its {inspection.noun}s"
+        problem = f"{folder}: --{option} names {unknown}, which init doesn't find in {tables}"
+        return UsageError(problem, expected, hint)
     problem = f"{folder}: the column {column}, which --{option} names"
     if option == "image" and not _names_most(inspection, column):
         images = f"{inspection.noun}s"
@@ -90,11 +91,11 @@ def _no_column(inspection: Inspection, option: str, column: str, structure: str 
         problem += ", can't be the classes"
         return UsageError(problem, f"expected {LABEL_VALUES}", hint)
     if inspection.options.structure is not None and structure not in _OF_TABLES:
-        problem = f"--as {structure} does not read the column {column}, which --{option} names"
-        hint = Hint("without --as: ", inspection.command(**{"as": None}))
-        return UsageError(problem, "expected a structure that reads a table", hint)
-    problem += f", is not read: init takes the structure {structure}"
-    return UsageError(problem, "expected a structure that reads a table", hint)
+        problem = f"--as {structure} reads no column, and --{option} names {column}"
+        hint = Hint("to run init without --as: ", inspection.command(**{"as": None}))
+        return UsageError(problem, "expected one of these two options", hint)
+    problem += f", is not read: init reads {folder} as {structure}"
+    return UsageError(problem, f"expected a column that {structure} reads", hint)
 
 
 def _unknown_column(inspection: Inspection, option: str, column: str) -> str:

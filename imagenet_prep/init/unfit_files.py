@@ -40,7 +40,7 @@ def unreadable(folder: Path, images: Sequence[str], content: Content | None) -> 
     files = number_of(len(images), "file")
     problem = f"{folder} holds {files} that can't be read with the others: {listed(images)}"
     if content == "array":
-        return InputError(problem, "expected arrays alone", "move other files away")
+        return InputError(problem, "expected only arrays", "move other files away")
     expected = f"expected {', '.join(FORMATS_OF_CONTENT[content or 'image'])}"
     return InputError(problem, expected, "convert such files, or move them away")
 
@@ -62,10 +62,10 @@ def strange(
     """
     others = number_of(fit, "array" if content == "array" else "image")
     hint = (
-        f"move one kind out of {place}; or write a recipe that names one: source: {{files: "
+        f"move one kind out of {place}; or write a recipe with only one kind: source: {{files: "
         "'FOLDER/**/*.jpg'}"
     )
     if in_tar:
-        hint = "pack it again, with one kind alone"
+        hint = "pack it again, with only one kind"
     problem = f"{place} holds {counted(names)} next to {others}: {listed(names)}"
-    return InputError(problem, "expected images or arrays: records hold one of them", hint)
+    return InputError(problem, "expected only images, or only arrays", hint)

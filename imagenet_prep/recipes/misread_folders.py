@@ -214,8 +214,10 @@ def _images_of_masks(names: Names) -> dict[str, str]:
     return image_by_mask
 
 
-def mixed_masks(names: Names) -> Misread | None:
-    """The evidence for masks next to their images: a.jpg and a_mask.png."""
+def mixed_masks(names: Names, classes: Iterable[str] = ()) -> Misread | None:
+    """The evidence for masks next to their images: a.jpg and a_mask.png; perhaps in the folders of
+    ``classes``.
+    """
     image_by_mask = _images_of_masks(names)
     least = _MASKED * len(names)
     if not image_by_mask or len(image_by_mask) < least:
@@ -226,7 +228,5 @@ def mixed_masks(names: Names) -> Misread | None:
         return None
     have = "has the name of a mask" if len(masks) == 1 else "have the names of masks"
     problem = f"{len(masks):,} of {len(names):,} files {have}: {listed(masks)}"
-    return Misread(
-        problem,
-        "classes: [...], if these are images like the others; or move the masks out of the source",
-    )
+    all_classes = f"classes: {flow_list(classes)}, if these are images like the others"
+    return Misread(problem, f"{all_classes}; or move the masks to a folder outside")
