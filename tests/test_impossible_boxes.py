@@ -555,7 +555,7 @@ def test_init_asks_before_boxes_are_changed(tmp_path: Path) -> None:
         InputError, match=r"1 impossible box .*train2017/train2017_000001"
     ) as caught:
         init(tmp_path / "coco", tmp_path / "coco.yaml", ENGINE)
-    assert "to clip or drop them" in caught.value.hint
+    assert "to clip or drop these boxes" in caught.value.hint
     assert "--as coco" in caught.value.choices[0]
     summary = init(tmp_path / "coco", tmp_path / "coco.yaml", ENGINE, structure="coco")
     assert "boxes_outside: clip" in summary.text

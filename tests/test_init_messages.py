@@ -124,13 +124,17 @@ SAYINGS: dict[str, Saying] = {
         _labelled(l_csv=LABELS),
         "--as with-labels --label none",
         (
-            "can read no table of its images with the column none, which --label names\nexpected one of file, lab",
+            "data: --label names the column none, and init finds no such column for the images\n"
+            "expected one of file, label\n",
         ),
         status=2,
         absent=("names its images",),
     ),
     "one of several columns": Saying(
-        _labelled(l_csv=LABELS), "--label label,none", ("the column none, which",), status=2
+        _labelled(l_csv=LABELS),
+        "--label label,none",
+        ("--label names the column none, and",),
+        status=2,
     ),
     "a column of fractions": Saying(
         _labelled(l_csv=FRACTIONS),
@@ -142,7 +146,7 @@ SAYINGS: dict[str, Saying] = {
     "a column of paths with that of its labels": Saying(
         _labelled(l_csv=LABELS),
         "--image file,label",
-        ("no table of its images with the column file,label, which --image names",),
+        ("--image names the column file,label, and init finds no such column",),
         status=2,
     ),
     "a column that names no image": Saying(
@@ -160,7 +164,7 @@ SAYINGS: dict[str, Saying] = {
     "a table that is not there": Saying(
         _labelled(l_csv=LABELS),
         "--label m.csv:label",
-        ("no table of its images with the name m.csv",),
+        ("--label names the table m.csv, and init finds no such table for the images",),
         status=2,
     ),
     "the column of labels as that of paths": Saying(
@@ -172,7 +176,7 @@ SAYINGS: dict[str, Saying] = {
     "a column for class folders": Saying(
         {**PETS, "l.csv": table(PETS, "file,kind", "x y z")},
         "--as class-folders --label kind",
-        ("--as class-folders does not read the column kind", "init data --label kind"),
+        ("--as class-folders reads no column, and --label names kind", "init data --label kind"),
         status=2,
         absent=("no table",),
     ),
@@ -202,12 +206,16 @@ SAYINGS: dict[str, Saying] = {
     "an array without the column": Saying(
         ARRAYS,
         "--label none",
-        ("data has no column of labels called none\nexpected --label labels\nwithout --label: ",),
+        (
+            "data has no column of labels called none\nexpected --label labels\nto run init without --label: ",
+        ),
     ),
     "an array without the column, beside one that is no label": Saying(
         ARRAYS_WITH_VECTORS,
         "--label none",
-        ("data has no column of labels called none\nexpected --label labels\nwithout --label: ",),
+        (
+            "data has no column of labels called none\nexpected --label labels\nto run init without --label: ",
+        ),
     ),
     "an array that is no label": Saying(
         ARRAYS_WITH_VECTORS,
@@ -218,7 +226,7 @@ SAYINGS: dict[str, Saying] = {
     "another structure": Saying(
         images(*PETS),
         "--as plain-tars",
-        ("expected --as all-folders, class-folders or unlabelled\nwithout --as: ",),
+        ("expected --as all-folders, class-folders or unlabelled\nto run init without --as: ",),
         status=2,
         absent=("to see why",),
     ),
@@ -250,7 +258,7 @@ SAYINGS: dict[str, Saying] = {
         {**images(*PETS), "a.tar": tar("cat/9.jpg")},
         "",
         (
-            "holds 1 tar that would not be read: a.tar\nexpected image files alone, or tars alone\n",
+            "holds 1 tar that would not be read: a.tar\nexpected only image files, or only tars\n",
             "move it out of data",
         ),
     ),
@@ -286,7 +294,7 @@ SAYINGS: dict[str, Saying] = {
         (
             "2 obstacles: data/train.csv, data/val.csv name 9 of 10 images, and not 9.jpg",
             ": 1 path leads to no image: none.jpg in data/val.csv, line 5",
-            "\nto accept that, run the command with --as with-labels below\n",
+            "\nto leave out what is named above, run the command with --as with-labels below\n",
         ),
     ),
     "files in no split": Saying(
@@ -312,7 +320,7 @@ SAYINGS: dict[str, Saying] = {
     "a folder of tars as a split": Saying(
         {"train/a.tar": tar("cat/1.jpg"), "test/a.tar": tar("cat/2.jpg")},
         "--split train=train --split test=test",
-        ("--split train: init finds no images in a folder train below data",),
+        ("--split train: init finds no images in the folder data/train",),
         status=2,
         absent=("no folder",),
     ),
@@ -326,7 +334,9 @@ SAYINGS: dict[str, Saying] = {
     "the folder itself as a split": Saying(
         images("train/0.jpg", "0.jpg"),
         "--split train=train --split test=.",
-        ("--split test: init finds no images in a folder . below data",),
+        (
+            "--split test: init finds no images in the folder data\nexpected a file that lists images",
+        ),
         status=2,
     ),
     "a folder that is a value, and one that is none": Saying(
@@ -412,12 +422,15 @@ SAYINGS: dict[str, Saying] = {
     "a table in a tar of arrays": Saying(
         {"a.tar": pack({"x/0.npy": ARRAY, "y/1.npy": ARRAY, "l.csv": b"a,b\n"})},
         "",
-        ("1 .csv in tars would not be read: l.csv\nexpected arrays alone\n", "  2 of 2 arrays, "),
+        (
+            "1 .csv in tars would not be read: l.csv\nexpected only arrays in tars\n",
+            "  2 of 2 arrays, ",
+        ),
     ),
     "a line of CUB without a number": Saying(
         {**PETS, "images.txt": CUB_PATHS, "train_test_split.txt": b"1 1\nx 0\n"},
         "",
-        ("train_test_split.txt, line 2: not a number that is in no line before, a blank",),
+        ("train_test_split.txt, line 2 has no number, no value, or the number of a line before\n",),
         absent=("6 images",),
     ),
     "classes once more": Saying(
@@ -500,7 +513,7 @@ SAYINGS: dict[str, Saying] = {
     "an image among arrays": Saying(
         {**{f"{number}.npy": ARRAY for number in range(4)}, "x": picture("x.jpg")},
         "",
-        ("1 file that can't be read with the others: x (JPEG)\nexpected arrays alone\n",),
+        ("1 file that can't be read with the others: x (JPEG)\nexpected only arrays\n",),
         absent=("convert",),
     ),
     "classes of arrays": Saying(
@@ -530,7 +543,7 @@ SAYINGS: dict[str, Saying] = {
     "boxes next to a table": Saying(
         {**BOXED, "metadata.csv": table(list(BOXED)[:4], "file_name,label", "a b")},
         "",
-        ("has Pascal VOC annotations", "to take them: imagenet-prep init data --as pascal-voc;"),
+        ("has Pascal VOC annotations", "to read them: imagenet-prep init data --as pascal-voc;"),
     ),
     "a tar with folders and without": Saying(
         {"a.tar": tar("1.jpg", "x/2.jpg"), "b.tar": tar("1.jpg")},
@@ -541,7 +554,7 @@ SAYINGS: dict[str, Saying] = {
     "inner folders of one name in a tar": Saying(
         {"a.tar": tar("cat/a/1.jpg", "dog/a/2.jpg", "cat/3.jpg", "dog/4.jpg")},
         "",
-        ("a recipe with source: {tar: ..., class_folder: path} or classes: [cat, dog]\n",),
+        ("a recipe of the tars with class_folder: path in its source or classes: [cat, dog]\n",),
     ),
     "names of classes without classes": Saying(
         {**images(*FLAT), "n.txt": b"cat\ndog\n"},
@@ -598,7 +611,7 @@ SAYINGS: dict[str, Saying] = {
     "a document without a column": Saying(
         _labelled(l_json=b'{"0.jpg": "a", "1.jpg": "b", "2.jpg": "a", "3.jpg": "b"}'),
         "--label x",
-        ("no table of its images with the column x",),
+        ("--label names the column x, and init finds no such column",),
         status=2,
     ),
     "a list given twice": Saying(
@@ -610,10 +623,12 @@ SAYINGS: dict[str, Saying] = {
     "classes of two cases": Saying(
         {**images("train/cat/0.jpg", "train/b/0.jpg", "val/Cat/0.jpg", "val/b/0.jpg")},
         "",
-        ("; to accept that, run",),
+        ("; to keep them as different classes, run the command with --as class-folders below",),
     ),
     "an image next to splits": Saying(
-        {**IN_SPLITS, "9.jpg": None}, "", ("\nexpected SPLIT/CLASS/FILE\n",)
+        {**IN_SPLITS, "9.jpg": None},
+        "",
+        ("\nexpected SPLIT/CLASS/FILE\nmove it into a class folder; to leave out",),
     ),
     "a loss next to a fault": Saying(
         {**JOINED, "x": ARRAY}, "", ("(3) data", "x (NumPy)"), absent=("--as with-labels below",)
@@ -623,7 +638,7 @@ SAYINGS: dict[str, Saying] = {
         "",
         (
             "convert such files to PNG or JPEG, and pack them again",
-            "pack it again, with one kind alone",
+            "pack it again, with only one kind",
         ),
         absent=("move", "FOLDER"),
     ),
@@ -642,7 +657,7 @@ SAYINGS: dict[str, Saying] = {
         (
             "4 of 8 files have the names of masks: x0_mask.png",
             "mask: {folder: data, suffix: _mask}; if they are images like the others, write a "
-            "recipe without labels",
+            'recipe with source: {files: "data/**/*"}\n',
         ),
         absent=("classes:",),
     ),
@@ -701,15 +716,15 @@ SAYINGS: dict[str, Saying] = {
         ("metadata.csv annotates 1 of 1 image: 1 box of 1 class: a\n",),
         status=0,
     ),
-    "a way that would stop": Saying(
+    "a way that has an error": Saying(
         {
             **{f"{kind}/{number}.png": None for kind in ("images", "masks") for number in range(2)},
             "metadata.csv": b"file_name,mask_file_name\nimages/0.png,masks/0.png\nimages/1.png,2,3\n",
         },
         "",
         (
-            "--as universal-table would stop: ",
-            "line 3: 2 columns expected, 3 found; take the way below; each line",
+            "--as universal-table has an error: ",
+            "line 3: 2 columns expected, 3 found; run the command below; each line",
             "init data --as masks\n",
         ),
         absent=("init data --as universal-table", "can be read in 2 ways"),
@@ -799,8 +814,8 @@ COMMANDS: dict[str, Saying] = {
         {"a.tar": tar("1.jpg", "2.jpg", "3.jpg", **{"1.cls": b"0", "3.cls": b"1"})},
         "",
         (
-            "2.jpg has no cls\nexpected a cls for each sample\n",
-            "add it; or, to make such records without a label: "
+            "2.jpg has no label in cls\nexpected a label for each sample\n",
+            "add it; or, to make records of such samples without a label: "
             "imagenet-prep init data --label cls\n",
         ),
     ),
@@ -842,7 +857,10 @@ def test_a_split_that_is_no_value_of_one_table(tmp_path: Path) -> None:
     Made({**images(*FLAT), "t.csv": content}).save(tmp_path / "data")
     words = ("init", "data/t.csv", "--split", "train=one", "--split", "test=x")
     refused = command_here(*words, status=2, cwd=tmp_path)
-    problem = "error: data/t.csv has no column of splits with the value x of --split test\nexpected one of one, two\n"
+    problem = (
+        "error: --split test=x: no column of splits of data/t.csv has the value x\n"
+        "expected one of one, two\n"
+    )
     assert problem in refused.stderr
     command = refused.stderr.rpartition("without --split: imagenet-prep ")[2]
     command_here(*shlex.split(command), cwd=tmp_path)

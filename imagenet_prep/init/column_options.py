@@ -79,8 +79,9 @@ def _no_column(inspection: Inspection, option: str, column: str, structure: str 
     hint = Hint(f"to run init without --{option}: ", inspection.command(**{option: None}))
     unknown = _unknown_column(inspection, option, column)
     if unknown:
-        tables = f"the tables of its {inspection.noun}s"
-        problem = f"{folder}: --{option} names {unknown}, which init doesn't find in {tables}"
+        noun, name = unknown
+        named = f"{folder}: --{option} names the {noun} {name}"
+        problem = f"{named}, and init finds no such {noun} for the {inspection.noun}s"
         return UsageError(problem, expected, hint)
     problem = f"{folder}: the column {column}, which --{option} names"
     if option == "image" and not _names_most(inspection, column):
@@ -98,22 +99,22 @@ def _no_column(inspection: Inspection, option: str, column: str, structure: str 
     return UsageError(problem, f"expected a column that {structure} reads", hint)
 
 
-def _unknown_column(inspection: Inspection, option: str, column: str) -> str:
-    """The part of an option that no table has, for a message; "" if a table has all."""
+def _unknown_column(inspection: Inspection, option: str, column: str) -> tuple[str, str] | None:
+    """The column or table of an option that is not there: its noun and name; None if all are."""
     columns = _columns_of(inspection)
     if column in columns:
-        return ""
+        return None
     if option == "image":  # it names one column, without its table
-        return f"the column {column}"
+        return "column", column
     table_name, _, names_text = column.rpartition(":")
     names = names_text.split(",")
     unknown_names = [name for name in names if name not in columns]
     if unknown_names:
-        return f"the column {unknown_names[0]}"
+        return "column", unknown_names[0]
     tables = (*inspection.labels, *inspection.partial)
     table_names = {name for table in tables for name in (table.name, *table.places)}
     is_unknown = table_name and table_name not in table_names
-    return f"the name {table_name}" if is_unknown else ""
+    return ("table", table_name) if is_unknown else None
 
 
 def _names_most(inspection: Inspection, column: str) -> bool:
