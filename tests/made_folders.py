@@ -625,7 +625,7 @@ FOLDERS: dict[str, Made] = {
         {**images("0.png"), **labelled("l.csv", STEMS)}, ", and not 0."
     ),
     "no endings, a list of classes": refused(
-        labelled("l.csv", "0,cat\n1,dog\n", names=FLAT[:2]), "init finds no labels there"
+        labelled("l.csv", "0,cat\n1,dog\n", names=FLAT[:2]), "init finds no labels in it"
     ),
     "with labels, none": refused(
         images(*FLAT),

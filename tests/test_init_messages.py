@@ -220,7 +220,7 @@ SAYINGS: dict[str, Saying] = {
     "an array that is no label": Saying(
         ARRAYS_WITH_VECTORS,
         "--label vectors",
-        ("none twice in a sample\nexpected --label labels\n",),
+        ("a sample has none twice\nexpected --label labels\n",),
     ),
     # structures
     "another structure": Saying(
@@ -235,7 +235,7 @@ SAYINGS: dict[str, Saying] = {
     "a few names": Saying(
         _labelled(a_xml=XML.format("0.jpg").encode()),
         "",
-        ("a.xml may label the images, and init finds no labels there",),
+        ("a.xml may label the images, and init finds no labels in it",),
         absent=("names none of them", "`labels`"),
     ),
     "two files of names": Saying(
@@ -252,7 +252,7 @@ SAYINGS: dict[str, Saying] = {
         {"a.rec": b"x"}, "", ("a function of yours can read any format",), absent=("unpack",)
     ),
     "hidden files alone": Saying(
-        {".a.jpg": None}, "", ("found nothing, and what is skipped as hidden: .a.jpg",)
+        {".a.jpg": None}, "", ("found nothing, and hidden files, which init skips: .a.jpg",)
     ),
     "one tar": Saying(
         {**images(*PETS), "a.tar": tar("cat/9.jpg")},
@@ -294,7 +294,7 @@ SAYINGS: dict[str, Saying] = {
         (
             "2 obstacles: data/train.csv, data/val.csv name 9 of 10 images, and not 9.jpg",
             ": 1 path leads to no image: none.jpg in data/val.csv, line 5",
-            "\nto leave out what is named above, run the command with --as with-labels below\n",
+            "\nto leave out what does not fit, run the command with --as with-labels below\n",
         ),
     ),
     "files in no split": Saying(

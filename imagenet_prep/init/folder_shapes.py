@@ -125,7 +125,8 @@ def faults_of(place: object, shape: Shape, commands: str, command: str = "") -> 
         faults.append(InputError(problem, "expected one folder per class", hint))
     if shape.roles.within:
         return faults
-    if inner := nested(shape.files.deep()):
+    inner = [path for path in nested(shape.files.deep()) if "/" in path]
+    if inner:
         problem = (
             f"{place}: the names of folders inside class folders would be lost: {listed(inner)}"
         )

@@ -170,7 +170,7 @@ def _nothing_to_read(inspection: Inspection) -> InputError:
     content = counted(names, 5) or "nothing"
     hidden = inspection.remarks.passed.get(HIDDEN, ())
     if hidden:
-        content += f", and what is skipped as hidden: {listed(hidden)}"
+        content += f", and hidden files, which init skips: {listed(hidden)}"
     formats = ", ".join(FORMATS)
     expected = (
         f"expected images ({formats}), arrays (.npy, .npz), or tars or zips of them; "
@@ -220,7 +220,7 @@ def _aim_of(losses: Sequence[InputError]) -> str:
     verbs = list(dict.fromkeys(doubt.aim for doubt in doubts))
     if len(doubts) < len(losses):
         verbs.append(
-            "leave out the rest named above" if doubts else "leave out what is named above"
+            "leave out what else does not fit" if doubts else "leave out what does not fit"
         )
     return " and ".join(verbs)
 

@@ -389,8 +389,8 @@ def _refuse_no_label(inspection: Inspection, samples: Samples, column: str) -> N
     problem = f"{inspection.folder} has no column of labels called {column}"
     if column in samples.columns:
         problem = (
-            f"{inspection.folder}: the values of {column} can't be the labels, which are "
-            f"{LABEL_VALUES}, none twice in a sample"
+            f"{inspection.folder}: the values of {column} can't be labels: labels are "
+            f"{LABEL_VALUES}, and a sample has none twice"
         )
     expected = "expected no --label: no column can be the label"
     if label_columns:
