@@ -118,6 +118,12 @@ class Saying:
     absent: tuple[str, ...] = ()
 
 
+NAMELESS = {
+    **images("images/0.jpg", "images/1.jpg"),
+    "labels/0.txt": b"0 0.5 0.5 0.2 0.2\n",
+    "labels/1.txt": b"1 0.5 0.5 0.2 0.2\n",
+}
+
 SAYINGS: dict[str, Saying] = {
     # columns
     "a column that no table has": Saying(
@@ -624,6 +630,31 @@ SAYINGS: dict[str, Saying] = {
         {**images("train/cat/0.jpg", "train/b/0.jpg", "val/Cat/0.jpg", "val/b/0.jpg")},
         "",
         ("; to keep them as different classes, run the command with --as class-folders below",),
+    ),
+    "classes of two cases, kept": Saying(
+        {**images("train/cat/0.jpg", "train/b/0.jpg", "val/Cat/0.jpg", "val/b/0.jpg")},
+        "--as class-folders",
+        ("Cat and cat (kept as different classes, as --as class-folders says)\n",),
+        status=0,
+        absent=("left out",),
+    ),
+    "YOLO without names": Saying(
+        NAMELESS,
+        "",
+        ("\nto use the numbers as names, run the command with --as yolo below\n",),
+        absent=("leave out",),
+    ),
+    "YOLO without names, accepted": Saying(
+        NAMELESS,
+        "--as yolo",
+        ("each class gets its number as its name (accepted, as --as yolo says)\n",),
+        status=0,
+        absent=("left out",),
+    ),
+    "YOLO without names, as one of two ways": Saying(
+        {**NAMELESS, "l.csv": table(["images/0.jpg", "images/1.jpg"], "file,label", "a b")},
+        "",
+        ("--as yolo would use the numbers as names (YOLO annotations and no file",),
     ),
     "an image next to splits": Saying(
         {**IN_SPLITS, "9.jpg": None},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -244,10 +244,7 @@ def _question(inspection: Inspection, interpretations: Mapping[str, Interpretati
             continue
         way_count += len(ways)
         alternatives += ways
-        unread = find_unread(inspection, interpretation)
-        losses = [loss for loss in unread.losses if not isinstance(loss, DoubtError)]
-        if losses:
-            hints.append(f"--as {name} leaves something out ({_lost_text(inspection, losses)})")
+        hints += _hints_on_losses(inspection, name, find_unread(inspection, interpretation).losses)
     ways_text = number_of(way_count, "way")
     if stopped_count:
         have = "has an error" if stopped_count == 1 else "have errors"
@@ -264,6 +261,18 @@ def _question(inspection: Inspection, interpretations: Mapping[str, Interpretati
     lines = [_choice_line(inspection, alternative) for alternative in first_alternatives]
     error = InputError(problem, expected, "; ".join(hints))
     return error.with_choices(lines)
+
+
+def _hints_on_losses(
+    inspection: Inspection, name: str, losses: Sequence[InputError]
+) -> Iterator[str]:
+    """What a structure leaves out, and what it does in doubt, a sentence each."""
+    lost = [loss for loss in losses if not isinstance(loss, DoubtError)]
+    if lost:
+        yield f"--as {name} leaves something out ({_lost_text(inspection, lost)})"
+    for loss in losses:
+        if isinstance(loss, DoubtError):
+            yield f"--as {name} would {loss.aim} ({_lost_text(inspection, [loss])})"
 
 
 def _lost_text(inspection: Inspection, losses: Sequence[InputError]) -> str:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from imagenet_prep.recipes.folder_roles import FolderTree, Roles, classes_of_splits, roles_of
 from imagenet_prep.recipes.folder_words import is_image_folder, is_mask_folder, split_name, unmasked
 from imagenet_prep.recipes.path_parts import stem_of
-from imagenet_prep.recipes.recipe_lines import flow, flow_list, is_plain
+from imagenet_prep.recipes.recipe_lines import flow, is_plain
 from imagenet_prep.recipes.splits import split_names
 from imagenet_prep.sources.names import Names
 from imagenet_prep.text import listed
@@ -50,11 +50,16 @@ def misread(
     if reason is None:
         return None
     names = list(dict.fromkeys(name for tree in trees.values() for name in tree.below))
+    all_classes = f"or {_all_classes(names)}, if that is what they are"
+    return Misread(reason.what, "; ".join(filter(None, (reason.choice, all_classes))))
+
+
+def _all_classes(names: Sequence[str]) -> str:
+    """The key of a recipe for all of these classes; "..." stands for those beyond the first 20."""
     classes = ", ".join(map(flow, names[:_MOST_NAMED]))
     if len(names) > _MOST_NAMED:
         classes += ", ..."
-    all_classes = f"or classes: [{classes}], if that is what they are"
-    return Misread(reason.what, "; ".join(filter(None, (reason.choice, all_classes))))
+    return f"classes: [{classes}]"
 
 
 def _misread_splits(trees: Mapping[str, FolderTree], splits: Mapping[str, str]) -> Misread | None:
@@ -187,7 +192,7 @@ def mask_folders(classes: Mapping[str, Sequence[str]]) -> Misread | None:
     patterns = [f".../{name}/**/*" for name in others]
     pattern = in_flow(patterns[0] if len(patterns) == 1 else patterns)
     images_alone = f"the images alone (source: {{files: {pattern}}})"
-    all_classes = f"or classes: {flow_list(classes)}, if that is what they are"
+    all_classes = f"or {_all_classes(list(classes))}, if that is what they are"
     return Misread(problem, f"{images_alone}; {all_classes}")
 
 
@@ -228,5 +233,5 @@ def mixed_masks(names: Names, classes: Iterable[str] = ()) -> Misread | None:
         return None
     have = "has the name of a mask" if len(masks) == 1 else "have the names of masks"
     problem = f"{len(masks):,} of {len(names):,} files {have}: {listed(masks)}"
-    all_classes = f"classes: {flow_list(classes)}, if these are images like the others"
+    all_classes = f"{_all_classes(list(classes))}, if these are images like the others"
     return Misread(problem, f"{all_classes}; or move the masks to a folder outside")
