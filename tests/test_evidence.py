@@ -806,6 +806,19 @@ def test_names_alone_are_no_names_of_words() -> None:
     assert caught.value.hint == f"write a line for each class: {line}"
 
 
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+@pytest.mark.parametrize(("where", "sign"), [("n.csv", ","), ("n.csv", ";"), ("n.tsv", "\t")])
+@pytest.mark.parametrize("heading", ["id{}name\n", ""])
+def test_a_line_break_in_a_quoted_name_stays(
+    where: str, sign: str, heading: str, line_end: str
+) -> None:
+    """It ends no row, and the words around it are not joined."""
+    content = f'{heading}0{{}}"a\nb"\n\n1{{}}"c\u2028d"\n'.replace("{}", sign)
+    content = content.replace("\n", line_end)
+    names = read_names(Path(where), content.encode()).by_id
+    assert names == {"0": f"a{line_end}b", "1": "c\u2028d"}
+
+
 def test_null_is_no_name_of_a_class() -> None:
     """A class whose name is null has none: it is not called None."""
     content = b'[{"id": 1, "name": "cat"}, {"id": 2, "name": null}]'

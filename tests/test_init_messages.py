@@ -182,9 +182,33 @@ SAYINGS: dict[str, Saying] = {
     "a column for class folders": Saying(
         {**PETS, "l.csv": table(PETS, "file,kind", "x y z")},
         "--as class-folders --label kind",
-        ("--as class-folders reads no column, and --label names kind", "init data --label kind"),
+        (
+            "--as class-folders does not read the column kind, which --label names\n"
+            "expected --as with-labels: it reads a table, and neither folders nor annotations\n"
+            "for the table with kind: imagenet-prep init data --as with-labels --label kind; "
+            "without kind: imagenet-prep init data --as class-folders\n",
+        ),
         status=2,
         absent=("no table",),
+    ),
+    "a column of a few images for class folders": Saying(
+        {**PETS, "l.csv": b"file,kind\ncat/0.jpg,x\ndog/1.jpg,y\n"},
+        "--as class-folders --label kind",
+        ("for the table with kind: imagenet-prep init data --label kind; without kind: ",),
+        status=2,
+    ),
+    "columns of two tables": Saying(
+        {
+            **PETS,
+            "a.csv": table(PETS, "file,kind", "x y x"),
+            "b.csv": table(PETS, "path,size", "p q r"),
+        },
+        "--label kind --image path",
+        (
+            "the column path, which --image names, is not in the table that init reads\n"
+            "expected columns of one table: --label FILE:COLUMN chooses the table\n",
+        ),
+        status=2,
     ),
     "only fractions": Saying(
         _labelled(l_csv=FRACTIONS),
@@ -669,7 +693,7 @@ SAYINGS: dict[str, Saying] = {
         "",
         (
             "convert such files to PNG or JPEG, and pack them again",
-            "pack it again, with only one kind",
+            "pack it again with only images or only arrays",
         ),
         absent=("move", "FOLDER"),
     ),
@@ -958,7 +982,7 @@ def test_the_keys_that_take_masks_next_to_boxes(tmp_path: Path) -> None:
     """The note has the keys; with them in the recipe, convert takes the images with a mask."""
     Made(BOXED).save(tmp_path / "data")
     done = command_here("init", "data", "--as", "pascal-voc", cwd=tmp_path)
-    note = "for the images with a mask alone, add (mask: .*) and, to boxes, (missing: ignore)"
+    note = "to keep only the images with a mask, add (mask: .*) and, to boxes, (missing: ignore)"
     mask_key, boxes_key = re.findall(note, done.stdout)[0]
     recipe = tmp_path / "data.yaml"
     text = recipe.read_text().replace("\n  voc:", f"\n  {boxes_key}\n  voc:")

@@ -266,7 +266,7 @@ def _question(inspection: Inspection, interpretations: Mapping[str, Interpretati
 def _hints_on_losses(
     inspection: Inspection, name: str, losses: Sequence[InputError]
 ) -> Iterator[str]:
-    """What a structure leaves out, and what it does in doubt, a sentence each."""
+    """The losses and the doubts of a structure, a sentence each."""
     lost = [loss for loss in losses if not isinstance(loss, DoubtError)]
     if lost:
         yield f"--as {name} leaves something out ({_lost_text(inspection, lost)})"

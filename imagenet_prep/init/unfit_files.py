@@ -66,6 +66,6 @@ def strange(
         "'FOLDER/**/*.jpg'}"
     )
     if in_tar:
-        hint = "pack it again, with only one kind"
+        hint = "pack it again with only images or only arrays"
     problem = f"{place} holds {counted(names)} next to {others}: {listed(names)}"
     return InputError(problem, "expected only images, or only arrays", hint)

@@ -85,7 +85,7 @@ def _refuse_mixed_forms(paths: Sequence[Path]) -> None:
         if _is_text(path) != _is_text(first_path):
             raise InputError(
                 f"{first_path} and {path.name} have different forms",
-                "expected CSV and TSV alone, or JSON lines and Parquet alone",
+                "expected only CSV and TSV, or only JSON lines and Parquet",
                 "write them in one form",
             )
 

@@ -23,7 +23,7 @@ from imagenet_prep.recipes.source_rules import (
     refuse_empty_places,
 )
 from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME, grown_from
-from imagenet_prep.text import either
+from imagenet_prep.text import either, listed
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import Boxes
@@ -150,7 +150,7 @@ def _check_labels(file: RecipeFile) -> None:
         expected = "expected the key `labels`, or source: {folders: ...}"
         raise file.fault(("classes",), "there are no labels", expected)
     if isinstance(labels, Labels) and labels.one_hot is not None and isinstance(labels.label, str):
-        raise file.fault(("labels",), "label and one_hot at once", "expected one of them")
+        raise file.fault(("labels",), "it has both label and one_hot", "expected one of them")
 
 
 def _check_growth(file: RecipeFile) -> None:
@@ -297,8 +297,10 @@ def _check_fractions(file: RecipeFile, *, split_count: int) -> None:
     if not fractions:
         return
     if len(fractions) != split_count:
-        expected = "expected fractions alone, or places alone"
-        raise file.fault(("splits",), "fractions and places at once", expected)
+        others = [name for name in file.recipe.splits or {} if name not in fractions]
+        problem = f"fractions for {listed(fractions)}, and none for {listed(others)}"
+        expected = "expected fractions for all splits, or files (such as a manifest) for all"
+        raise file.fault(("splits",), problem, expected)
     for name, fraction in fractions.items():
         if not 0 < fraction <= 1:
             problem = f"{fraction:.9g} is no fraction"

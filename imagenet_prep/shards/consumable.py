@@ -86,7 +86,7 @@ def _refuse_without_holes(folder: Path) -> None:
                 f"--consume can't free space within a file in {folder}",
                 "expected Linux, and a file system that punches holes: ext4, XFS, Btrfs, ZFS, "
                 "tmpfs",
-                "leave out --consume; the disk then needs space for raw data and shards at once",
+                "leave out --consume; the disk then needs space for both raw data and shards",
             )
 
 
@@ -129,8 +129,8 @@ def refuse_lost(plan_on_disk: Plan | None, splits: Sequence[PlannedSplit], layou
         record = layout.consumed(name).record
         raise InputError(
             f"{record} is gone, and no {name} images are in {layout.raw_dir}",
-            "expected this record: the set was started with --consume, and the images that are in "
-            "no shard yet may be in its folder alone",
+            "expected this file: the set was started with --consume, and the images that are in "
+            "no shard yet may be only in its folder",
             Hint(
                 "put its folder back, or get the raw data again: ",
                 command("download", layout.data_dir),

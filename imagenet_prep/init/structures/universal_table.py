@@ -40,7 +40,7 @@ from imagenet_prep.recipes.schema import Recipe, Source
 from imagenet_prep.recipes.splits import place_of_split
 from imagenet_prep.sources.names import text_of
 from imagenet_prep.sources.parquets import first_heads, has_images
-from imagenet_prep.text import listed, number_of
+from imagenet_prep.text import listed, number_of, one_of
 
 _METADATA = "metadata"
 _COLUMN = re.compile(r"(.*_)?file_name")
@@ -200,7 +200,7 @@ def _check_splits(table: Path, rows: Rows, options: InitOptions) -> None:
             problem = (
                 f"--split {split}={value}: no column of splits of {table} has the value {value}"
             )
-            expected = f"expected one of {listed(values, 20)}" if values else ""
+            expected = f"expected {one_of(values)}" if values else ""
             hint = Hint("to run init without --split: ", options.command(table, splits={}))
             raise UsageError(problem, expected, hint)
     other_values = [value for value in values if value not in options.splits.values()]

@@ -100,7 +100,7 @@ def _faults_of_masks(inspection: Inspection, items: Sequence[str]) -> list[Input
         f"move the masks away, or use them in a recipe: {key[1:-1]}; if they are images like the "
         f"others, write a recipe with source: {{files: {flow(f'{inspection.folder}/**/*')}}}"
     )
-    return [InputError(problem, "expected no masks among the images", hint)]
+    return [InputError(problem, "expected only images, without masks next to them", hint)]
 
 
 def _suffix_of_masks(items: Sequence[str]) -> str:
