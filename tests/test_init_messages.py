@@ -322,7 +322,7 @@ SAYINGS: dict[str, Saying] = {
         JOINED,
         "",
         (
-            "2 obstacles: data/train.csv, data/val.csv name 9 of 10 images, and not 9.jpg",
+            "2 problems: (1) data/train.csv, data/val.csv name 9 of 10 images, and not 9.jpg",
             ": 1 path leads to no image: none.jpg in data/val.csv, line 5",
             "\nto leave out what does not fit, run the command with --as with-labels below\n",
         ),
@@ -549,7 +549,7 @@ SAYINGS: dict[str, Saying] = {
     "classes of arrays": Saying(
         {f"{label}/{number}.npy": ARRAY for label in "ab" for number in range(2)},
         "",
-        ("\narrays per class: a 2, b 2\n",),
+        ("\narrays per class: a (2), b (2)\n",),
         status=0,
     ),
     "a GIF among TIFFs": Saying(

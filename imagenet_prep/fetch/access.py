@@ -197,7 +197,7 @@ def _send_form(session: Session, form: LoginForm, credentials: Credentials, url:
         host, (scheme, _, _) = host_of(url), session.home
         raise AccessError(
             f"the sign-in form of {host} can't be trusted with a password",
-            f"expected a form that sends it to {scheme}://{host}, and not in a URL (POST)",
+            f"expected a form that sends it to {scheme}://{host} by POST, not in a URL",
             answer_checks.with_browser(url),
         )
     session.post(form.action, form.filled(credentials.username, credentials.password)).close()
