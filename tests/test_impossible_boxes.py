@@ -498,7 +498,10 @@ def test_the_command_line_points_to_the_recipe(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "hint"),
     [
-        ("--train-shards=3", "write shards: {SPLIT: NUMBER} in r.yaml, and no shard_size"),
+        (
+            "--train-shards=3",
+            "write shards: {SPLIT: NUMBER, ...} in r.yaml, with all splits, and no shard_size",
+        ),
         ("--allow-incomplete", "leave it out: this setting does not apply to r.yaml"),
         ("--set=relabel=0", "leave it out: this setting does not apply to r.yaml"),
         ("--classes=imagenette", "leave it out: this setting does not apply to r.yaml"),
