@@ -923,12 +923,12 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "a mask that is cut": (
         MASKS,
         saves("m/a.png", mask(80, 48)[:-20]),
-        "its mask m/a.png: the PNG has no whole end",
+        "its mask m/a.png: the PNG has no end (IEND)",
     ),
     "the remedy for a mask that is cut": (
         MASKS,
         saves("m/a.png", mask(80, 48)[:-20]),
-        "m/a.png: the PNG has no whole end chunk: it may be cut short or damaged; "
+        "m/a.png: the PNG has no end (IEND): it may be cut short or damaged; "
         "replace the mask; or leave out the image: --on-damaged skip",
     ),
     "an image without a mask": (

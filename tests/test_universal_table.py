@@ -786,15 +786,15 @@ def test_split_takes_values_of_the_column(tmp_path: Path, data: str) -> None:
     [
         (
             VALUES.replace(",split", ",other"),
-            "no column of splits with the value one of --split train\nwithout --split: ",
+            "t.csv has the value one\nto run init without --split: ",
         ),
         (
             VALUES.replace("two", "three"),
-            "the value two of --split test\nexpected one of one, three\nwithout --split: ",
+            "t.csv has the value two\nexpected one of one, three\nto run init without --split: ",
         ),
         (
             VALUES + "photos/1.jpg,a,three\n",
-            "t.csv\nexpected a split for each value",
+            "t.csv\nexpected --split NAME=VALUE for each value",
         ),
     ],
 )

@@ -141,7 +141,7 @@ def _denied_without_form(url: str, status: int, *, was_sent: bool) -> AccessErro
     host, name = host_of(url), name_of(url)
     if status in (401, 403):
         what = f"{host} denied access to {name}"
-        answer = f"HTTP status {status}, and no way to sign in that imagenet-prep knows"
+        answer = f"HTTP status {status}, and no known way to sign in"
     else:
         what = f"{host} sent a web page or XML in place of {name}"
         answer = "a page without a sign-in form that imagenet-prep can fill in"

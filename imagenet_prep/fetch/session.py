@@ -494,7 +494,7 @@ def _is_redirect(response: requests.Response) -> bool:
 
 def _refused(url: str, why: str) -> NetworkError:
     return NetworkError(
-        f"imagenet-prep did not follow a redirect from {host_of(url)}",
+        f"a redirect from {host_of(url)} was not followed",
         why,
         "check --base-url if you set it, or try later",
     )

@@ -33,7 +33,7 @@ def refuse_known_copies(layout: Layout, split: str) -> None:
         path = _first_match(layout.raw_dir, patterns, split)
         if path is not None:
             raise InputError(
-                f"{path} is named like the copy of {maker}, which imagenet-prep does not read",
+                f"{path} is named like the copy of {maker}, which is not used",
                 (
                     "expected the published images; the makers of this copy encoded 23 train "
                     "images again (22 CMYK images and one PNG)"

@@ -106,7 +106,9 @@ def check_options(options: ConvertOptions) -> None:
     for split in facts.SPLITS:
         shards = options.shards(split)
         if not 1 <= shards <= MAX_SHARDS:
-            raise UsageError(f"can't make {shards} {split} shards", f"expected 1 to {MAX_SHARDS}")
+            raise UsageError(
+                f"{SHARD_COUNTS[split]} is {shards:,}", f"expected 1 to {MAX_SHARDS:,}"
+            )
     if options.consume and not part.is_whole:
         raise UsageError(
             f"can't convert only {part.name} with --consume",
