@@ -14,7 +14,13 @@ from msgspec import Struct
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.annotation_files import check_numbers, read_json, read_table
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject
-from imagenet_prep.recipes.box_policy import CORRECT, corners_around, corners_of_size, fault
+from imagenet_prep.recipes.box_policy import (
+    CORRECT,
+    corners_around,
+    corners_of_size,
+    fault,
+    rotated,
+)
 from imagenet_prep.recipes.formats import NUMBERING, Format
 from imagenet_prep.recipes.recipe_file import shortened
 from imagenet_prep.text import number_of
@@ -115,7 +121,7 @@ def _read_object(region: _ViaRegion, class_attribute: str | None, place: str) ->
     shape = region.shape_attributes
     shape_name = shape.get("name")
     if shape.get("theta"):
-        raise fault(place, "the region is rotated", "expected a theta of 0")
+        raise rotated(place, "region")
     try:
         if shape_name in ("polygon", "polyline"):
             xs = check_numbers(shape["all_points_x"])
