@@ -303,13 +303,13 @@ RECIPES = {
     ),
     "words that are none": (
         FOLDERS + "classes: {daisy: , rose: flower}\n",
-        "line 2: classes.daisy: the class has no words",
-        "the words for that class",
+        "line 2: classes.daisy: the words that describe the class are missing",
+        "names alone: classes: [a, b]",
     ),
     "words that are a number": (
         FOLDERS + "classes: {daisy: 3, rose: flower}\n",
         "line 2: classes.daisy: the words of the class are not a text",
-        "the words for that class",
+        "names alone: classes: [a, b]",
     ),
     "no classes": (FOLDERS + "classes: []\n", "classes: no class is named", "at least one"),
     "a class three times in a file": (
@@ -429,12 +429,12 @@ INPUTS = {
     "one manifest of two, and a pattern": (
         f"{PAIR}input_file_pattern: 'arrays/*.npy'\n",
         "pair-b.txt is not there, but pair-a.txt exists",
-        "for each split, or for none\nadd it, or remove the other one: all are made again",
+        "for each split, or no list\nadd this list; or remove ",
     ),
     "one manifest of two, and no pattern": (
         PAIR,
         "pair-b.txt is not there, but pair-a.txt exists",
-        "expected a manifest for each split\nadd it",
+        "expected a list of files for each split\nadd this list",
     ),
     "a manifest that leads out": (
         "manifest_file: out.txt\n",
@@ -601,7 +601,7 @@ INPUTS = {
     ),
     "a value of no split": (
         FILES + "labels: {file: splits.csv, split: part}\nsplits: {train: {value: x}}\n",
-        "the column part has y, and `splits` of ",
+        "the column part has y, but no split in ",
         "add a split to `splits`: NAME: {value: y}",
     ),
     "a column of splits without a value": (
@@ -738,7 +738,7 @@ INPUTS = {
     ),
     "a PPM": (
         "source: {folders: ppms}\n",
-        "1 file is not known as an image: rose/0.ppm\n",
+        "1 file is not recognised as an image: rose/0.ppm\n",
         ".jpg, .jpeg, .png",
     ),
     "a link of a folder": (
@@ -770,12 +770,12 @@ INPUTS = {
     ),
     "a folder of a split within another one": (
         "source: {files: 'flowers/*/*'}\nsplits: {train: {folder: [flowers, flowers/rose]}}\n",
-        "flowers/rose/0.png is in several folders of split train: flowers/, flowers/rose/",
-        "every file in one of them",
+        "the folders flowers/ and flowers/rose/ of split train both have flowers/rose/0.png",
+        "remove flowers/rose/ from `splits` in the recipe: flowers/ includes it",
     ),
     "a name of two files in a manifest of a split": (
         FOLDERS + "splits: {train: {manifest: bare.txt}}\n",
-        "bare.txt, line 1: 0.png leads to no file of `source`, or to several",
+        "bare.txt, line 1: 0.png matches no file of `source`, or several",
         "expected the path of one file in each line",
     ),
     "a label of two files": (

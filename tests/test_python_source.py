@@ -454,7 +454,7 @@ FAULTS = {
     ),
     "not an image": (
         "def rows():\n    yield {'image': b'words', 'label': 1}\n",
-        "error: mine:rows, row 1: 1 file is not known as an image: 000001 ",
+        "error: mine:rows, row 1: 1 file is not recognised as an image: 000001 ",
     ),
 }
 

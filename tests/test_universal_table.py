@@ -648,7 +648,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
             "file_name,label\nimages.tar/x.jpg,a\n",
             "t.csv, line 2: {}/images.tar/x.jpg is not in images.tar",
         ),
-        ("file_name,label\nthere.txt,a\n", "1 file is not known as an image: there.txt"),
+        ("file_name,label\nthere.txt,a\n", "1 file is not recognised as an image: there.txt"),
     ],
 )
 def test_a_row_that_cannot_be_is_refused_with_its_line(
