@@ -330,7 +330,7 @@ def test_a_column_replaces_the_usual_feature_of_its_name(tmp_path: Path) -> None
             [
                 "/a has labels in label",
                 "/b has no column called label, class or the like",
-                "label: false}; then files without that column (with false, all files) get no",
+                "label: false} (false: no labels at all)",
             ],
         ),
         (
