@@ -667,7 +667,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "VOC: other images, and a file without an ending": (
         VOC,
         other_images_and_a_license,
-        "voc/Annotations: 6 files have annotations, and none has the name of an image; expected a name such "
+        "voc/Annotations: 6 files have annotations, but none has the name of an image; expected a name such "
         "as 2007_000000.xml for the image voc/JPEGImages/2007_000000.jpg, got ",
     ),
     "VOC: an entity": (
@@ -821,13 +821,13 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "VOC: annotations in folders of their own": (
         XMLS,
         saves("xml/x/1/a.xml", XML),
-        "xml: no annotation has the name of its image and the same folders; "
+        "xml: the annotations are in other folders than their images; "
         "expected the folders of the image in/a.jpg, got xml/x/1/a.xml",
     ),
     "VOC: a folder without annotations": (
         XMLS,
         lambda folder: (folder / "xml").mkdir(),
-        "xml: no file of annotations of this format; expected a file of annotations with the name",
+        "xml: no file of annotations; expected a file of annotations with the name",
     ),
     "CSV: sizes under other names": (
         CSV,

@@ -124,7 +124,7 @@ RECIPES = {
         "line 3: not valid YAML",
         "check the brackets, quotes and indentation",
     ),
-    "no mapping": ("- source\n", "is not a recipe", "a mapping of keys, got a list"),
+    "no mapping": ("- source\n", "is not a recipe", "got a list"),
     "not UTF-8": (b"seed: 1\n# \xff\n", "line 2: not UTF-8", ""),
     "not UTF-8, after a mark": (b"\xef\xbb\xbfseed: 1\n\xff\n", "line 2: not UTF-8", ""),
     "nested without end": ("[" * 5000 + "]" * 5000, "nested too deep", ""),
@@ -520,12 +520,12 @@ INPUTS = {
     ),
     "labels of what is gone": (
         FILES + "labels: more.txt\n",
-        "more.txt: 1 path matches no single file of the source",
+        "more.txt: 1 path has no file in the source, or several",
         "2.npy (line 3)",
     ),
     "labels of other files": (
         FILES + "labels: {file: others.txt, unlabelled: skip}\n",
-        "others.txt: no path matches a single file of the source: q/5.npy (line 1)",
+        "others.txt: no path has exactly one file in the source: q/5.npy (line 1)",
         "expected paths such as arrays/0.npy",
     ),
     "two lines of one file": (
@@ -566,7 +566,7 @@ INPUTS = {
     ),
     "JSON of no file": (
         FILES + "labels: nofile.json\n",
-        "nofile.json names no file",
+        "nofile.json has no line with a file",
         "",
     ),
     "labels without paths, below a comment": (
@@ -582,7 +582,7 @@ INPUTS = {
     "labels of two files, and one that is not there": (
         FILES + "labels: {file: {train: less.csv, test: more.csv}}\n",
         "less.csv, ",
-        "more.csv: 1 path matches no single file of the source: 2.npy (",
+        "more.csv: 1 path has no file in the source, or several: 2.npy (",
     ),
     "no labels in two files": (
         FILES + "labels: {file: {train: less.csv, test: less3.csv}}\n",
@@ -611,7 +611,7 @@ INPUTS = {
     ),
     "a number that is no class": (
         FILES + "labels: less2.txt\nclasses: [10, 20]\nrecord: {l: label}\n",
-        "less2.txt, line 1: the label is 0, expected one of 10, 20",
+        "less2.txt, line 1: the label 0 is not among the classes of the recipe: 10, 20",
         "",
     ),
     "no value for a file": (
@@ -725,7 +725,11 @@ INPUTS = {
         "rose/0.png is in rose",
         "recipe.yaml",
     ),
-    "a label beyond the classes": (BEYOND, "less2.txt, line 2: the label is 1, expected 0;", ""),
+    "a label beyond the classes": (
+        BEYOND,
+        "less2.txt, line 2: the label is 1, but the only class has the number 0;",
+        "",
+    ),
     "a file beside class folders": (
         "source: {folders: loose}\n",
         "x.png is in no class folder",

@@ -498,7 +498,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ("file_name,label\n1.jpg,a\n", "t.csv, line 2: {}/1.jpg is not there"),
         (
             "file_name,label\nthere.jpg,a\n1.jpg,b\n2.jpg,c\n",
-            "t.csv, line 3: 2 files of 3 are not there, first: {}/1.jpg",
+            "t.csv, line 3: 2 files of 3 do not exist, first: {}/1.jpg",
         ),
         (
             "file_name,label\nthere.jpg,a\nthere.jpg,b\n",
@@ -551,11 +551,11 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ),
         (
             "file_name,xmin,ymin,xmax,ymax,class\nthere.jpg,.1,.1,.2,.5,a\n",
-            "t.csv, line 2: the corners of a box are 0.1, 0.1, 0.2, 0.5",
+            "line 2: no box has a corner of 2 or more; those of this box are 0.1, 0.1, 0.2, 0.5",
         ),
         (
             "file_name,xmin,ymin,xmax,ymax,class\nthere.jpg,.1,.1,.2,.5,a\nother.jpg,.1,.1,.9,1,a\n",
-            "and no box has one of 2 or more",
+            "no box has a corner of 2 or more",
         ),
         (
             "file_name,xmin,ymin,xmax,ymax,class,width,height\nthere.jpg,1,1,9,9,a,20,20\n",
@@ -636,7 +636,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ("file_name,mask\nthere.jpg,folder\n", "the mask {}/folder is not a file"),
         (
             "file_name,mask\nthere.jpg,m.png\nother.jpg,\n",
-            "other.jpg has no mask expected one in every row: 1 image has one",
+            "other.jpg has no mask expected a mask in every row, or in none: 1 image has one",
         ),
         (
             "file_name,mask\nthere.jpg,../m.png\n",
