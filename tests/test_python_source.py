@@ -411,7 +411,8 @@ FAULTS = {
     ),
     "no image": (
         "def rows():\n    yield {'label': 'a'}\n",
-        "no key of the rows names the images expected file_name, or image with the bytes, got label",
+        "the rows have no key for the image expected file_name (a path) or image (the bytes of a file), "
+        "got label",
     ),
     "a lost file": (
         "def rows():\n    yield {'file_name': 'gone.jpg'}\n",
@@ -522,7 +523,7 @@ def test_the_command_that_a_dry_run_names_is_no_dry_run(tmp_path: Path) -> None:
         ("source: {python: '../mine:rows'}", "names no function"),
         ("source: {python: 'other:rows'}", "the current folder has no other.py"),
         ("source: {python: 'folder:rows'}", "folder.py in the current folder is not a file"),
-        ("source: {python: 'mine:rows', table: t.csv}", "table and python at once"),
+        ("source: {python: 'mine:rows', table: t.csv}", "it has table and python"),
         ("source: {python: ''}", "python"),
     ],
 )

@@ -32,8 +32,8 @@ def check_source(file: RecipeFile) -> None:
         if getattr(file.recipe, key) is not None
     ]
     if source is None and not classic_keys:
-        expected = "expected source: {folders | files | tar | ...}, or input_file_pattern"
-        raise file.fault((), "no source", expected)
+        expected = "expected, for example, source: {folders: train}, or source: {files: '*.jpg'}"
+        raise file.fault((), "the recipe has no key source", expected)
     if source is None:
         return
     if classic_keys:
@@ -52,8 +52,8 @@ def _refuse_unused_options(file: RecipeFile, source_key: str) -> None:
     for option in OPTIONS:
         users = kinds_with_option(option)
         if option in file.value["source"] and source_key not in users:
-            expected = f"expected it with {either(users)}"
-            raise file.fault(("source", option), f"{source_key} has no use for it", expected)
+            problem = f"it can't be combined with {source_key}"
+            raise file.fault(("source", option), problem, f"expected it only with {either(users)}")
 
 
 def refuse_empty_places(file: RecipeFile) -> None:
@@ -74,7 +74,7 @@ def _refuse_no_places(
 ) -> None:
     """Raise UsageError for an empty list of files or folders, or one of a split."""
     if isinstance(places, (list, dict)) and not places:
-        raise file.fault(key, "nothing in it", expected)
+        raise file.fault(key, "it is empty", expected)
     if isinstance(places, dict):
         for split, texts in places.items():
             _refuse_no_places(file, (*key, split), texts, expected)
@@ -84,11 +84,11 @@ def only_key(file: RecipeFile, key: Key, mapping: Struct, names: Sequence[str]) 
     """The one of these keys that a mapping has; raises UsageError if it has none or several."""
     present_names = [name for name in names if getattr(mapping, name) is not None]
     if len(present_names) != 1:
-        problem = f"{' and '.join(present_names)} at once"
+        other_names = _names_in(file, key)
+        problem = f"it has {' and '.join(present_names)}"
         if not present_names:
-            other_names = _names_in(file, key)
-            problem = f"only {', '.join(other_names)} in it" if other_names else "nothing in it"
-        raise file.fault(key, problem, f"expected one of {', '.join(names)}")
+            problem = f"it has only {', '.join(other_names)}" if other_names else "it is empty"
+        raise file.fault(key, problem, f"expected exactly one of {', '.join(names)}")
     return present_names[0]
 
 
