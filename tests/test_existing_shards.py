@@ -264,16 +264,16 @@ def test_foreign_shards_are_never_mixed_in(layout: Layout) -> None:
         with pytest.raises(UsageError) as caught:
             foreign(FIRST, "train-00000-of-00009").refuse_foreign(layout, plan, overwrite=overwrite)
         assert caught.value.lines == [
-            f"{layout.output_dir} holds 2 shards that no record lists, {FIRST} first",
-            f"expected none, or the records of the run that made them in {layout.state_dir}",
+            f"{layout.output_dir} holds 2 shards of unknown origin, {FIRST} first",
+            f"expected only shards that the files in {layout.state_dir} list",
             "move such shards away, or choose another folder with --output",
         ]
     foreign(FIRST).refuse_foreign(layout, plan, overwrite=True)
     with pytest.raises(UsageError) as caught:
         foreign(FIRST).refuse_foreign(layout, plan, overwrite=False)
     assert caught.value.lines == [
-        f"{layout.output_dir} holds 1 shard that no record lists, {FIRST} first",
-        f"expected none, or the records of the run that made them in {layout.state_dir}",
+        f"{layout.output_dir} holds 1 shard of unknown origin, {FIRST} first",
+        f"expected only shards that the files in {layout.state_dir} list",
         (
             "move such shards away, choose another folder with --output, "
             "or let --overwrite replace those in the way"

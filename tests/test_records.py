@@ -163,8 +163,8 @@ def test_a_value_has_its_kind(tf: Any, value: Any, feature: tuple[str, list[Any]
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ([1, "a"], "int, str: expected numbers alone, or text and bytes alone"),
-        ([b"a", 0.5, True], "bool, bytes, float: expected numbers alone"),
+        ([1, "a"], "int, str: expected only numbers, or only texts and bytes"),
+        ([b"a", 0.5, True], "bool, bytes, float: expected only numbers"),
         ([1, None], "it holds None"),
         ([[1, 2], [3]], "a nested value, of type list"),
         ([np.arange(2)], "a nested value, of type ndarray"),
@@ -231,10 +231,7 @@ NO_EXAMPLES = (b"\xff\xd8\xff\xe0 no Example", b"a", b"\x08\x01", b"\x0a\x00\x22
             )
             for steps, said in ODD_STEPS
         ),
-        *(
-            ([{"a": 1}, data], {}, "record 1 is bytes that are not a serialized")
-            for data in NO_EXAMPLES
-        ),
+        *(([{"a": 1}, data], {}, "record 1 is bytes, but no serialized") for data in NO_EXAMPLES),
     ],
 )
 def test_what_cannot_be_written_is_refused(
@@ -306,7 +303,7 @@ def test_a_record_that_is_several_or_another_message_is_described_as_it_is(tmp_p
         def SerializeToString(self) -> bytes:  # noqa: N802 - protobuf's name
             return b"\x1a\x00"
 
-    with pytest.raises(UsageError, match="record 0 is a message of type Other: ") as caught:
+    with pytest.raises(UsageError, match="record 0 is a message of type Other") as caught:
         records.write(tmp_path / "file", [Other()])
     assert caught.value.hint == ""
 

@@ -199,7 +199,7 @@ def test_foreign_shards(tmp_path: Path) -> None:
     """Shards without any record of ours can only be verified."""
     (tmp_path / "train-00000-of-00001").write_bytes(b"")
     found = stage(Layout(tmp_path), "convert")
-    assert (found.state, found.detail) == ("unknown", "1 shard that no record lists")
+    assert (found.state, found.detail) == ("unknown", "1 shard of unknown origin")
     assert status(Layout(tmp_path)).following == f"imagenet-prep verify {tmp_path}"
 
 

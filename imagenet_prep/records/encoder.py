@@ -177,17 +177,17 @@ def _parts(data: bytes, number: int, record: object) -> dict[str, Mapping[str, F
     try:
         fields = parse_fields(memoryview(data), 0, len(data))
         if any(field not in (1, 2) or wire != 2 for field, wire, _, _ in fields):
-            raise ExampleError("its fields are not those of an Example")
+            raise ExampleError  # another message, or no message
         context, feature_lists = parse_sequence_example(data)
-    except ExampleError as error:
+    except ExampleError:
         if not isinstance(record, _BYTES):
             raise UsageError(
-                f"record {number} is a message of type {type(record).__name__}: {error}",
+                f"record {number} is a message of type {type(record).__name__}",
                 "expected an Example or a SequenceExample of tf.train",
             ) from None
         raise UsageError(
-            f"record {number} is bytes that are not a serialized tf.train.Example: {error}",
-            "expected a serialized Example or SequenceExample",
+            f"record {number} is bytes, but no serialized tf.train.Example or SequenceExample",
+            "expected a dictionary, or a serialized Example or SequenceExample",
             "to write other bytes, put them in a dictionary: {'image': data}",
         ) from None
     first_steps = {name: next(iter(steps), None) for name, steps in feature_lists.items()}
@@ -296,7 +296,7 @@ def _infer(values: Iterable[Any]) -> Kind | None:
         return "float"
     if len(kinds) > 1:
         names = ", ".join(sorted(type_.__name__ for type_ in types))
-        expected = "expected numbers alone, or text and bytes alone"
+        expected = "expected only numbers, or only texts and bytes"
         raise ValueRuleError(f"it holds values of type {names}: {expected}")
     return kinds.pop() if kinds else None
 

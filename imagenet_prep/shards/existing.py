@@ -98,8 +98,8 @@ class ExistingShards(Struct, frozen=True):
             )
         count = number_of(len(self.foreign), "shard")
         raise UsageError(
-            f"{layout.output_dir} holds {count} that no record lists, {self.foreign[0]} first",
-            f"expected none, or the records of the run that made them in {layout.state_dir}",
+            f"{layout.output_dir} holds {count} of unknown origin, {self.foreign[0]} first",
+            f"expected only shards that the files in {layout.state_dir} list",
             hint,
         )
 

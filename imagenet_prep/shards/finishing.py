@@ -81,7 +81,7 @@ def _refuse_strays(plan: Plan, layout: Layout) -> None:
         count = number_of(len(strays), "shard")
         raise InputError(
             f"{layout.output_dir} holds {count} that the plan does not have, {strays[0]} first",
-            "expected only the shards of the plan",
+            f"expected only the shards of the plan, {layout.plan_path}",
             Hint("run the same ", mention("convert"), " again: it says what to do with them"),
         )
 
@@ -96,10 +96,7 @@ def refuse_superseded(plan: Plan, layout: Layout) -> Plan:
     if claimed.key == plan.key:
         return claimed
     raise UsageError(
-        f"{layout.output_dir} now has the plan of a set with other images or settings",
-        (
-            "expected no other imagenet-prep convert there; these differ: "
-            f"{', '.join(differences(plan, claimed))}"
-        ),
+        f"another convert has started in {layout.output_dir}, with other images or settings",
+        f"these differ: {', '.join(differences(plan, claimed))}",
         "make this set in another folder with --output",
     )

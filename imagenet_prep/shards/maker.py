@@ -256,9 +256,9 @@ class _Making:
             restore = f"restore {self._to_restore} as it was"
         elif altered := self._altered(expected):
             other_images = f", and of {len(altered) - 1:,} more" if len(altered) > 1 else ""
-            detail = f"by its index, the record of {altered[0]}{other_images} differs"
+            detail = f"the record of {altered[0]}{other_images} would be different now"
         return InputError(
-            f"{info.name} can't be made again as it was recorded",
+            f"{info.name} can't be made again with the same content",
             detail,
             Hint(f"{restore}; or, to make the set again, ", CONVERT_AGAIN),
         )
