@@ -116,6 +116,12 @@ def either(names: Iterable[str]) -> str:
     return f"{', '.join(alternatives)} or {final}" if alternatives else final
 
 
+def one_of(names: Iterable[str], shown: int = 20) -> str:
+    """The names that are expected, for messages: "a" if there is no other, or "one of a, b"."""
+    all_names = list(names)
+    return all_names[0] if len(all_names) == 1 else f"one of {listed(all_names, shown)}"
+
+
 def listed(names: Iterable[str], shown: int = 3) -> str:
     """The first of several names."""
     all_names = list(names)

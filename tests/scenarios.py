@@ -353,7 +353,7 @@ def run_after(recording: Recording, folder: Path, commands: Commands, called: st
     if fault := called_right(recording, folder, commands):
         return fault
     status, printed = commands.run(recording.scenario.command, folder)
-    if status == 2 and called.startswith("names") and "of unknown origin" in printed:
+    if status == 2 and called.startswith("names") and "imagenet-prep lists" in printed:
         commands.run((*recording.scenario.command, "--overwrite"), folder)
         status, printed = commands.run(recording.scenario.command, folder)
     if status:

@@ -743,7 +743,8 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     ),
     "VIA: no numbers": (
         {"v.json": json.dumps(via(region("cat", "rect", x=1)))},
-        "regions[0]: a value of the rect is missing or not a valid number",
+        "regions[0]: a number of the rect is missing or invalid; expected x, y, width and height, "
+        "each a number",
     ),
     "CVAT: two tags of an image": (
         {
@@ -802,7 +803,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     **{
         f"Label Studio: {numbers}": (
             {"p.json": json.dumps([task("/x/a.jpg", {**percent(CAT), **numbers})])},
-            "object 1: a value of the region of rectanglelabels is missing or not a valid number",
+            "object 1: a number of the region of rectanglelabels is missing or invalid",
         )
         for numbers in ({"x": True}, {"width": "9"}, {"x": 10**400})
     },
@@ -835,7 +836,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     **{
         f"VIA: {kind} {numbers}": (
             {"v.json": json.dumps(via(region("cat", kind, **numbers)))},
-            f"regions[0]: a value of the {kind} is missing or not a valid number",
+            f"regions[0]: a number of the {kind} is missing or invalid",
         )
         for kind, numbers in (
             ("rect", {"x": "1", "y": "2", "width": "3", "height": "4"}),

@@ -32,9 +32,8 @@ from imagenet_prep.stages.init import init
 ENGINE = make_engine("threads", 2)
 OBJECT = "image/object/"
 EDGES = tuple(f"{OBJECT}bbox/{edge}" for edge in ("xmin", "ymin", "xmax", "ymax"))
-COCO = (
-    "source: {files: coco/*2017/*.jpg}\nboxes: {coco: coco/annotations/instances_train2017.json}\n"
-)
+COCO_TRAIN = "coco/annotations/instances_train2017.json"
+COCO = f"source: {{files: coco/*2017/*.jpg}}\nboxes: {{coco: {COCO_TRAIN}}}\n"
 VOC = "source: {files: voc/JPEGImages/*.jpg}\nboxes: {voc: voc/Annotations}\n"
 YOLO = "source: {files: yolo/images/**/*.jpg}\nboxes: {yolo: yolo/labels, names: yolo/data.yaml}\n"
 CSV = "source: {files: csv/*.jpg}\nboxes: {csv: csv/boxes.csv}\n"
@@ -516,7 +515,15 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "COCO: two names": (
         COCO,
         coco(lambda v: v["categories"].append({"id": 1, "name": "x"})),
-        "the name is 'x', and was 'person' before",
+        "the name is 'x' here, and 'person' earlier in this file",
+    ),
+    "COCO: two names in two files": (
+        COCO.replace(COCO_TRAIN, f"[{COCO_TRAIN}, other.json]"),
+        saves(
+            "other.json",
+            '{"images": [], "annotations": [], "categories": [{"id": 1, "name": "x"}]}',
+        ),
+        "other.json: category 1: the name is 'x' here, and 'person' in /",
     ),
     "COCO: cut": (
         COCO,
@@ -672,7 +679,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "VOC: a strange class": (
         VOC.replace("ns}", "ns, names: [dog]}"),
         nothing,
-        "' is not in `names`; expected one of dog",
+        "' is not in `names`; expected dog",
     ),
     "VOC: no annotation": (
         VOC,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -66,6 +67,26 @@ RECIPES = {
         "is not valid YAML",
         r"is no character: expected at most \U0010FFFF",
     ),
+    "a null character in a path": (
+        FILES + 'splits: {a: 0.5, b: 0.5}\nmanifest_file: "list\\0.txt"\n',
+        "line 3: a text has a null character\nin double quotes, YAML reads \\0 as one\nput a text that holds",
+        "in single quotes: 'a",
+    ),
+    "a null character in an entry": (
+        'source:\n  files:\n    - a\n    - "b\\u0000"\n',
+        "line 4: a text has a null character",
+        "",
+    ),
+    "a null character in a key": (
+        FILES + 'record: {"a\\x00": path}\n',
+        "line 2: a key has a null character",
+        "",
+    ),
+    "half of a surrogate pair": (
+        FILES + 'manifest_file: "\\ude00\\ud83d"\n',
+        "line 2: a text holds half of a surrogate pair",
+        "",
+    ),
     "a text that starts as a block": (
         FILES + "strip: |x\n",
         "line 2: not valid YAML",
@@ -107,7 +128,7 @@ RECIPES = {
     "not UTF-8": (b"seed: 1\n# \xff\n", "line 2: not UTF-8", ""),
     "not UTF-8, after a mark": (b"\xef\xbb\xbfseed: 1\n\xff\n", "line 2: not UTF-8", ""),
     "nested without end": ("[" * 5000 + "]" * 5000, "nested too deep", ""),
-    "no source": ("seed: 1\n", "the recipe has no key source", "folders"),
+    "no source": ("seed: 1\n", "recipe.yaml has no key source", "source: {folders: FOLDER}"),
     "two sources": (
         FILES + "input_file_pattern: '*.npy'\n",
         "line 1: source: input_file_pattern is a source already",
@@ -179,8 +200,8 @@ RECIPES = {
     "fraction": (FOLDERS + "splits: {train: 1.2, test: -0.2}\n", "splits.train: 1.2", "fraction"),
     "mixed splits": (
         FOLDERS + "splits: {train: 0.8, test: {folder: x}}\n",
-        "splits: some splits have a fraction",
-        "for each split, or for none",
+        "splits: fractions for train, and none for test",
+        "fractions for all splits, or files (such as a manifest) for all",
     ),
     "no place": (
         FOLDERS + "splits:\n  train: {}\n",
@@ -276,8 +297,9 @@ RECIPES = {
     ),
     "a split without a value": (
         FILES + "labels: {file: splits.csv, split: part}\nsplits: {test: {folder: x}}\n",
-        "line 3: splits.test: no `value` of the column part, which labels.split names",
-        "one of x, y",
+        "line 3: splits.test: a mapping is given, but labels.split takes the splits from the "
+        "column part",
+        "expected {value: ...} with a value of that column: x, y",
     ),
     "words that are none": (
         FOLDERS + "classes: {daisy: , rose: flower}\n",
@@ -406,13 +428,13 @@ INPUTS = {
     "no manifest, no pattern": ("manifest_file: gone.txt\n", "line 1: ", "gone.txt is not there"),
     "one manifest of two, and a pattern": (
         f"{PAIR}input_file_pattern: 'arrays/*.npy'\n",
-        "pair-b.txt is not there, and pair-a.txt is there",
-        "of each split, or of none\nadd it, or remove the other one: all are made again",
+        "pair-b.txt is not there, but pair-a.txt exists",
+        "for each split, or for none\nadd it, or remove the other one: all are made again",
     ),
     "one manifest of two, and no pattern": (
         PAIR,
-        "pair-b.txt is not there, and pair-a.txt is there",
-        "expected a manifest of each split\nadd it",
+        "pair-b.txt is not there, but pair-a.txt exists",
+        "expected a manifest for each split\nadd it",
     ),
     "a manifest that leads out": (
         "manifest_file: out.txt\n",
@@ -617,6 +639,16 @@ INPUTS = {
         "broken.json can't be read, line 1: not JSON: ",
         "",
     ),
+    "names of half a character": (
+        FOLDERS + "class_names: half-name.json\n",
+        "half-name.json can't be read, line 2: a text holds half of a surrogate pair",
+        "",
+    ),
+    "a class of a box of half a character": (
+        "source: {table: half-box.csv}\n",
+        "half-box.csv, line 2: the column objects, which is read as boxes: a text holds half of a surrogate pair",
+        "",
+    ),
     "two names of a class": (
         FOLDERS + "class_names: of-classes.csv\n",
         "of-classes.csv names the class rose twice: Rose and Tulip",
@@ -805,6 +837,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "bad.json": '{"0.npy": 1,\n"1.npy" 2}\n',
         "half.json": '{"0.npy": 1,\n"1.npy\\ud800": 2}\n',
         "deep.json": "[" * 100_000,
+        "half-name.json": '{"rose": "Rose",\n"daisy": "\\ud800"}\n',
+        "half-box.csv": "file_name;objects\nflowers/rose/0.png;"
+        '{"bbox": [[0, 0, 4, 4]], "categories": ["\\ud800"]}\n',
         "more.txt": "0.npy:1\n1.npy:2\n2.npy:3\n",
         "less.txt": "0.npy:1\n",
         "less2.txt": "0.npy:0\n1.npy:1\n",
@@ -919,6 +954,14 @@ def test_a_recipe_that_is_not_there(tmp_path: Path) -> None:
     """A missing recipe is an input that can't be read."""
     with pytest.raises(InputError, match=r"gone\.yaml can't be read"):
         read(tmp_path / "gone.yaml")
+
+
+def test_a_surrogate_pair_is_one_character(tmp_path: Path) -> None:
+    """A recipe may be JSON, and Python's json.dumps writes an emoji as two escapes."""
+    path = tmp_path / "r.yaml"
+    names = {"cat 😀": "die 😀 Katze"}
+    path.write_text(json.dumps({"source": {"files": "a"}, "class_names": names}))
+    assert read_recipe(path).recipe.class_names == names
 
 
 def test_numbers_and_words_are_read_as_yaml_1_2_has_them(tmp_path: Path) -> None:

@@ -319,6 +319,7 @@ def test_another_data_loader_gets_no_empty_batch(torch: Any, of_headers: Path) -
     assert caught.value.detail == (
         "expected at least one sound record: only imagenet_prep's Loader can skip a batch"
     )
+    assert caught.value.hint.startswith("give the DataLoader itself a larger batch_size (it ")
 
 
 def test_images_and_labels_and_a_collate_of_ones_own(torch: Any, of_headers: Path) -> None:

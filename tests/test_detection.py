@@ -330,12 +330,12 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
     "a negative number, and a first label that is 0 already": (
         {LABEL: [-1]},
         {"first_label": 0},
-        "class -1\nexpected a whole number from 0 up\nstart again",
+        "class -1\nexpected a whole number from 0 up\nwrite the records again, ",
     ),
     "a name that class_names lacks": (
         {TEXT: ["dog"], LABEL: [1]},
         {"class_names": ["cat"]},
-        "expected one of cat\nadd 'dog' to class_names",
+        "expected cat\nadd 'dog' to class_names",
     ),
     "no class": (
         {},
@@ -356,7 +356,8 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
     "corners in pixels": (
         {"xmax": [30.0], LABEL: [1]},
         {},
-        "the box 0.25, 0.5, 30, 1.*from 0 to 1\nstart again from the images, with a recipe$",
+        "the box 0.25, 0.5, 30, 1.*from 0 to 1; it may be in pixels: the image has [0-9]+ x [0-9]+\n"
+        "in the program that wrote the records, divide x by the width",
     ),
     "swapped corners": (
         {"xmin": [0.9], LABEL: [1]},

@@ -562,7 +562,7 @@ def test_records_of_no_example(tmp_path: Path) -> None:
     assert diff(places[0], places[0]).is_same
     (record,) = diff(*places).splits[0].differing
     assert record.features is not None
-    assert "no Example" in record.features["the record"][0]
+    assert "not a tf.train.Example" in record.features["the record"][0]
 
 
 def test_a_manifest_alone_tells_bytes(plain: Layout, sound: Layout) -> None:

@@ -647,7 +647,7 @@ def test_splits_of_a_table_next_to_annotations_can_be_kept(tmp_path: Path) -> No
         init(data, recipe, ENGINE)
     lead, _, line = caught.value.hint.partition("write in the recipe: ")
     assert lead.startswith("list the images of each split in a file")
-    line = line.partition("; to accept")[0]
+    line = line.partition("; to write the recipe")[0]
     assert line == "splits: {train: {manifest: train.txt}, ...}"
     (tmp_path / "train.txt").write_text("data/images/1.jpg\ndata/images/2.jpg\ndata/images/3.jpg\n")
     (tmp_path / "val.txt").write_text("data/images/4.jpg\n")
@@ -804,6 +804,19 @@ def test_names_alone_are_no_names_of_words() -> None:
         read_names(Path("n.txt"), b"cat\ndog\n").names_of_all(("n01440764", "n01443537"), None, "n")
     line = "its id (such as n01440764), a tab, its name"
     assert caught.value.hint == f"write a line for each class: {line}"
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+@pytest.mark.parametrize(("where", "sign"), [("n.csv", ","), ("n.csv", ";"), ("n.tsv", "\t")])
+@pytest.mark.parametrize("heading", ["id{}name\n", ""])
+def test_a_line_break_in_a_quoted_name_stays(
+    where: str, sign: str, heading: str, line_end: str
+) -> None:
+    """It ends no row, and the words around it are not joined."""
+    content = f'{heading}0{{}}"a\nb"\n\n1{{}}"c\u2028d"\n'.replace("{}", sign)
+    content = content.replace("\n", line_end)
+    names = read_names(Path(where), content.encode()).by_id
+    assert names == {"0": f"a{line_end}b", "1": "c\u2028d"}
 
 
 def test_null_is_no_name_of_a_class() -> None:

@@ -246,33 +246,32 @@ def test_odd_but_well_formed_bytes_mean_what_they_mean_to_tensorflow(
 
 
 @pytest.mark.parametrize(
-    ("data", "reason"),
+    "data",
     [
-        (b"\x0a\x05abc", "past the end"),
-        (b"\x0a\x01", "past the end"),
-        (b"\x0a", "is cut, or is too long"),
-        (b"\xff" * 12, "is cut, or is too long"),
-        (b"\x0b\x0c", "wire type 3"),
-        (b"\x02\x00", "number 0"),
-        (delimited(1, delimited(1, delimited(1, b"\xff\xfe"))), "not UTF-8"),
-        (
+        pytest.param(b"\x0a\x05abc", id="a field past the end"),
+        pytest.param(b"\x0a\x01", id="a field without its byte"),
+        pytest.param(b"\x0a", id="a length is missing"),
+        pytest.param(b"\xff" * 12, id="a number of too many bytes"),
+        pytest.param(b"\x0b\x0c", id="wire type 3"),
+        pytest.param(b"\x02\x00", id="a field of the number 0"),
+        pytest.param(delimited(1, delimited(1, delimited(1, b"\xff\xfe"))), id="a name not UTF-8"),
+        pytest.param(
             delimited(1, delimited(1, delimited(2, delimited(2, delimited(1, b"abc"))))),
-            "multiple of 4",
+            id="floats of 3 bytes",
         ),
-        (b"\x12\x05abc", "past the end"),
-        (b"\x12", "is cut, or is too long"),
-        (
-            delimited(2, delimited(1, delimited(1, b"\xff\xfe"))),
-            "a name in it is not UTF-8",
+        pytest.param(b"\x12\x05abc", id="feature lists past the end"),
+        pytest.param(b"\x12", id="a length of feature lists is missing"),
+        pytest.param(
+            delimited(2, delimited(1, delimited(1, b"\xff\xfe"))), id="a list's name not UTF-8"
         ),
-        (delimited(2, delimited(1, delimited(2, b"\x0a\x02a"))), "past the end"),
+        pytest.param(
+            delimited(2, delimited(1, delimited(2, b"\x0a\x02a"))), id="a step past the end"
+        ),
     ],
 )
-def test_broken_bytes_are_refused_with_a_reason(data: bytes, reason: str) -> None:
-    """The error says what is wrong; what an Example's parser refuses,
-    a SequenceExample's does too.
-    """
-    with pytest.raises(ExampleError, match=reason):
+def test_broken_bytes_are_refused(data: bytes) -> None:
+    """What an Example's parser refuses, a SequenceExample's does too; the sentence is the same."""
+    with pytest.raises(ExampleError, match=r"^it is not a tf\.train\.Example$"):
         parse_sequence_example(data)
 
 
@@ -338,7 +337,7 @@ def test_a_varint_of_ten_bytes_is_the_longest() -> None:
         )
 
     assert parsed(ten) == {"": Int64List((-1,))}
-    with pytest.raises(ExampleError, match="is cut, or is too long"):
+    with pytest.raises(ExampleError):
         parsed(eleven)
 
 

@@ -461,8 +461,8 @@ def read(tf: Any, path: Path) -> Labels:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("--list x", "expected --list alone"),
-        ("--list --example mnist", "expected --list alone"),
+        ("--list x", "expected --list without them"),
+        ("--list --example mnist", "expected --list without them"),
         ("--example mnist --as coco", "expected --example NAME, and at most the file to write"),
         ("--example food101 my.yaml", "my.yaml already exists"),
         ("--example food", "expected food101, perhaps\nimagenet-prep init --list"),

@@ -264,18 +264,20 @@ def test_foreign_shards_are_never_mixed_in(layout: Layout) -> None:
         with pytest.raises(UsageError) as caught:
             foreign(FIRST, "train-00000-of-00009").refuse_foreign(layout, plan, overwrite=overwrite)
         assert caught.value.lines == [
-            f"{layout.output_dir} holds 2 shards of unknown origin, {FIRST} first",
-            f"expected only shards that the files in {layout.state_dir} list",
-            "move such shards away, or choose another folder with --output",
+            f"{layout.output_dir} holds 2 shards, {FIRST} first, that no file in {layout.state_dir} lists",
+            f"expected none, or the files of the run that made them in {layout.state_dir}",
+            "if they were made by imagenet-prep, copy also the folder imagenet-prep that was next to them; "
+            "or move such shards away, or choose another folder with --output",
         ]
     foreign(FIRST).refuse_foreign(layout, plan, overwrite=True)
     with pytest.raises(UsageError) as caught:
         foreign(FIRST).refuse_foreign(layout, plan, overwrite=False)
     assert caught.value.lines == [
-        f"{layout.output_dir} holds 1 shard of unknown origin, {FIRST} first",
-        f"expected only shards that the files in {layout.state_dir} list",
+        f"{layout.output_dir} holds 1 shard, {FIRST} first, that no file in {layout.state_dir} lists",
+        f"expected none, or the files of the run that made them in {layout.state_dir}",
         (
-            "move such shards away, choose another folder with --output, "
+            "if they were made by imagenet-prep, copy also the folder imagenet-prep that was next to them; "
+            "or move such shards away, choose another folder with --output, "
             "or let --overwrite replace those in the way"
         ),
     ]

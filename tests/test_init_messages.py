@@ -172,9 +172,33 @@ SAYINGS: dict[str, Saying] = {
     "a column for class folders": Saying(
         {**PETS, "l.csv": table(PETS, "file,kind", "x y z")},
         "--as class-folders --label kind",
-        ("--as class-folders does not read the column kind", "init data --label kind"),
+        (
+            "--as class-folders does not read the column kind, which --label names\n"
+            "expected --as with-labels: it reads a table, and neither folders nor annotations\n"
+            "for the table with kind: imagenet-prep init data --as with-labels --label kind; "
+            "without kind: imagenet-prep init data --as class-folders\n",
+        ),
         status=2,
         absent=("no table",),
+    ),
+    "a column of a few images for class folders": Saying(
+        {**PETS, "l.csv": b"file,kind\ncat/0.jpg,x\ndog/1.jpg,y\n"},
+        "--as class-folders --label kind",
+        ("for the table with kind: imagenet-prep init data --label kind; without kind: ",),
+        status=2,
+    ),
+    "columns of two tables": Saying(
+        {
+            **PETS,
+            "a.csv": table(PETS, "file,kind", "x y x"),
+            "b.csv": table(PETS, "path,size", "p q r"),
+        },
+        "--label kind --image path",
+        (
+            "the column path, which --image names, is not in the table that init reads\n"
+            "expected columns of one table: --label FILE:COLUMN chooses the table\n",
+        ),
+        status=2,
     ),
     "only fractions": Saying(
         _labelled(l_csv=FRACTIONS),
@@ -250,7 +274,7 @@ SAYINGS: dict[str, Saying] = {
         {**images(*PETS), "a.tar": tar("cat/9.jpg")},
         "",
         (
-            "holds 1 tar that would not be read: a.tar\nexpected image files alone, or tars alone\n",
+            "holds 1 tar that would not be read: a.tar\nexpected only image files, or only tars\n",
             "move it out of data",
         ),
     ),
@@ -286,7 +310,7 @@ SAYINGS: dict[str, Saying] = {
         (
             "2 obstacles: data/train.csv, data/val.csv name 9 of 10 images, and not 9.jpg",
             ": 1 path leads to no image: none.jpg in data/val.csv, line 5",
-            "\nto accept that, run the command with --as with-labels below\n",
+            "\nto write the recipe all the same, run the command with --as with-labels below\n",
         ),
     ),
     "files in no split": Saying(
@@ -412,7 +436,10 @@ SAYINGS: dict[str, Saying] = {
     "a table in a tar of arrays": Saying(
         {"a.tar": pack({"x/0.npy": ARRAY, "y/1.npy": ARRAY, "l.csv": b"a,b\n"})},
         "",
-        ("1 .csv in tars would not be read: l.csv\nexpected arrays alone\n", "  2 of 2 arrays, "),
+        (
+            "1 .csv in tars would not be read: l.csv\nexpected only arrays in tars\n",
+            "  2 of 2 arrays, ",
+        ),
     ),
     "a line of CUB without a number": Saying(
         {**PETS, "images.txt": CUB_PATHS, "train_test_split.txt": b"1 1\nx 0\n"},
@@ -500,7 +527,7 @@ SAYINGS: dict[str, Saying] = {
     "an image among arrays": Saying(
         {**{f"{number}.npy": ARRAY for number in range(4)}, "x": picture("x.jpg")},
         "",
-        ("1 file that can't be read with the others: x (JPEG)\nexpected arrays alone\n",),
+        ("1 file that can't be read with the others: x (JPEG)\nexpected only arrays\n",),
         absent=("convert",),
     ),
     "classes of arrays": Saying(
@@ -610,7 +637,7 @@ SAYINGS: dict[str, Saying] = {
     "classes of two cases": Saying(
         {**images("train/cat/0.jpg", "train/b/0.jpg", "val/Cat/0.jpg", "val/b/0.jpg")},
         "",
-        ("; to accept that, run",),
+        ("; to write the recipe all the same, run",),
     ),
     "an image next to splits": Saying(
         {**IN_SPLITS, "9.jpg": None}, "", ("\nexpected SPLIT/CLASS/FILE\n",)
@@ -623,7 +650,7 @@ SAYINGS: dict[str, Saying] = {
         "",
         (
             "convert such files to PNG or JPEG, and pack them again",
-            "pack it again, with one kind alone",
+            "pack it again with only images or only arrays",
         ),
         absent=("move", "FOLDER"),
     ),
@@ -909,7 +936,7 @@ def test_the_keys_that_take_masks_next_to_boxes(tmp_path: Path) -> None:
     """The note has the keys; with them in the recipe, convert takes the images with a mask."""
     Made(BOXED).save(tmp_path / "data")
     done = command_here("init", "data", "--as", "pascal-voc", cwd=tmp_path)
-    note = "for the images with a mask alone, add (mask: .*) and, to boxes, (missing: ignore)"
+    note = "to keep only the images with a mask, add (mask: .*) and, to boxes, (missing: ignore)"
     mask_key, boxes_key = re.findall(note, done.stdout)[0]
     recipe = tmp_path / "data.yaml"
     text = recipe.read_text().replace("\n  voc:", f"\n  {boxes_key}\n  voc:")

@@ -168,6 +168,12 @@ UNKNOWN: list[tuple[str, Variables, str, str]] = [
     ("srun, above the count", step(4, 4), "SLURM_PROCID=4", '--rank "$SLURM_PROCID/16"'),
     ("RANK alone", {"RANK": 2}, "RANK=2", "--rank R/W"),
     ("RANK of too few", {"RANK": 3, "WORLD_SIZE": 3}, "RANK below WORLD_SIZE", '--rank "$RANK/16"'),
+    (
+        "RANK of too many digits",
+        {"RANK": "9" * 4301, "WORLD_SIZE": 3},
+        f"RANK={'9' * 40}..., WORLD_SIZE=3; expected a number in RANK",
+        '--rank "$RANK/16"',
+    ),
     ("RANK of none", {"RANK": 0, "WORLD_SIZE": 0}, "WORLD_SIZE=0", '--rank "$RANK/16"'),
     (
         "Open MPI",

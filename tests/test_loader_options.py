@@ -296,6 +296,7 @@ def test_a_process_group_is_found_after_the_loader_was_made(
         ),
         ({"RANK": "2", "WORLD_SIZE": "2"}, None, "expected a RANK below WORLD_SIZE"),
         ({"WORLD_SIZE": "two"}, None, "expected a whole number from 1 up"),
+        ({"WORLD_SIZE": "9" * 4301}, None, "expected a whole number of at most 18 digits"),
         (
             {"WORLD_SIZE": "0"},
             None,

@@ -49,6 +49,8 @@ def test_the_advice_can_be_copied(tmp_path: Path, names: Sequence[str], problem:
     error = refusal(tmp_path, names, recipe)
     assert problem in error.what
     advice = error.hint.removeprefix("a recipe can say: ").partition("; or classes")[0]
+    advice, _, left_out = advice.partition(", which leaves ")
+    assert bool(left_out) == ("next to the classes" in problem)
     (tmp_path / "r.yaml").write_text(f"{recipe}{advice}\n")
     assert load(tmp_path / "r.yaml", None, ENGINE).classes.names == ("cat", "dog")
 
@@ -70,7 +72,7 @@ def test_images_beside_masks_are_all_in_the_advice() -> None:
     fault = mask_folders(folders)
     assert fault is not None
     assert fault.choice.startswith(
-        "the images alone (source: {files: ['.../images/**/*', '.../more/**/*']}); or classes: "
+        "only the images (source: {files: ['.../images/**/*', '.../more/**/*']}); or classes: "
     )
     del folders["more"]
     fault = mask_folders(folders)

@@ -277,7 +277,7 @@ def test_other_images_than_those_of_the_shards_are_refused(tmp_path: Path) -> No
     for sources in ({}, {"train": [1]}):
         assert (
             refusal(split, sources=sources)[0]
-            == "the source of the train images in the manifest can't be understood"
+            == "d/imagenet-prep/manifest.json: the source of the train images can't be understood"
         )
 
 
@@ -486,7 +486,9 @@ def test_rows_of_another_plan_are_named(tmp_path: Path) -> None:
     other = replace(plan, fingerprints={**plan.fingerprints, "train": (second, first, last)})
     assert read_planned(other, layout, made.asked, ["train-00001-of-00003"], progress) is None
     what = "the stored list of images of train-00001-of-00003 does not match the plan"
-    assert progress.notes == [f"warning: {what}: the raw data is listed again"]
+    assert progress.notes == [
+        f"warning: {what}: the raw data is listed again, which only takes time"
+    ]
 
 
 def lose_rows(layout: Layout, plan: Plan) -> Plan:
@@ -531,7 +533,7 @@ def test_a_plan_that_does_not_hold_is_not_read(
         (note,) = progress.notes
         folder = layout.plan_path.with_name(rows[warning])
         assert note.startswith(f"warning: {folder} can't be used: ")
-        assert note.endswith(": the raw data is listed again")
+        assert note.endswith(": the raw data is listed again, which only takes time")
     else:
         assert progress.notes == []
 

@@ -310,7 +310,7 @@ FAULTS = {
     ),
     "no function": (
         "def other():\n    pass\n",
-        "mine.py has no function rows expected one of other",
+        "mine.py has no function rows its functions: other correct python: mine:rows in the recipe",
     ),
     "arguments": (
         "def rows(folder):\n    yield {}\n",

@@ -163,7 +163,7 @@ def test_a_value_has_its_kind(tf: Any, value: Any, feature: tuple[str, list[Any]
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ([1, "a"], "int, str: expected only numbers, or only texts and bytes"),
+        ([1, "a"], "int, str: expected only numbers, or only text and bytes"),
         ([b"a", 0.5, True], "bool, bytes, float: expected only numbers"),
         ([1, None], "it holds None"),
         ([[1, 2], [3]], "a nested value, of type list"),
@@ -231,7 +231,10 @@ NO_EXAMPLES = (b"\xff\xd8\xff\xe0 no Example", b"a", b"\x08\x01", b"\x0a\x00\x22
             )
             for steps, said in ODD_STEPS
         ),
-        *(([{"a": 1}, data], {}, "record 1 is bytes, but no serialized") for data in NO_EXAMPLES),
+        *(
+            ([{"a": 1}, data], {}, "record 1 is bytes that are not a serialized")
+            for data in NO_EXAMPLES
+        ),
     ],
 )
 def test_what_cannot_be_written_is_refused(
@@ -303,7 +306,7 @@ def test_a_record_that_is_several_or_another_message_is_described_as_it_is(tmp_p
         def SerializeToString(self) -> bytes:  # noqa: N802 - protobuf's name
             return b"\x1a\x00"
 
-    with pytest.raises(UsageError, match="record 0 is a message of type Other") as caught:
+    with pytest.raises(UsageError, match="record 0 is a message of type Other\n") as caught:
         records.write(tmp_path / "file", [Other()])
     assert caught.value.hint == ""
 
@@ -402,7 +405,8 @@ def test_several_files_are_read_in_order(tmp_path: Path) -> None:
         ([], "no files to read"),
         (".", r"\. is a folder"),
         ("*", "folder is a folder"),
-        ("", r"\. is a folder"),
+        ("", "an empty path"),
+        (["", "x"], "an empty path"),
         ("link", "link is a broken link"),
     ],
 )

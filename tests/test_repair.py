@@ -240,7 +240,7 @@ def test_more_missing_shards_than_are_listed(
     assert contents(layout) == before
     print_repair(run, quiet=False)
     assert capsys.readouterr().out.splitlines() == [
-        f"repair: {name} made again (missing-shard)" for name in names
+        f"repair: {name} made again (before: missing)" for name in names
     ]
 
 
@@ -474,7 +474,7 @@ def _move_box(layout: Layout) -> str:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (_move_box, "the record of {} would be different now"),
+        (_move_box, "{} now gives another record than the shard's index lists"),
         (lambda layout: behead(layout, row=17), "{}"),
     ],
     ids=["a box elsewhere", "no image any more"],
@@ -512,7 +512,7 @@ def test_another_codec_is_named(tmp_path: Path, made_tiny: MadeSet) -> None:
     # bytes as another encoder might make them
     edit_manifest(layout, lambda manifest: manifest["settings"]["reencode"].update(quality=20))
     flip(layout, TRAIN, random.Random(1))
-    with pytest.raises(InputError, match="again with the same content") as caught:
+    with pytest.raises(InputError, match="with the same content") as caught:
         mend(layout)
     assert "the codec (reencode in manifest.json)" in caught.value.hint
 
@@ -664,7 +664,7 @@ def test_command_repairs(layout: Layout) -> None:
     result = command("repair", layout.data_dir, "--workers", "2")
     lines = [line for line in result.stdout.splitlines() if line.startswith("repair: ")]
     assert [line.split()[1] for line in lines] == [TRAIN, VALIDATION]
-    assert "(missing-shard)" in lines[0]
+    assert "(before: missing)" in lines[0]
     assert "incomplete: the shards of ILSVRC2012 hold" in result.stdout
     assert result.stdout.splitlines()[-1] == "repaired: 3"
     assert contents(layout) == before

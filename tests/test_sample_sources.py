@@ -567,3 +567,13 @@ def test_hints_on_labels_of_samples_name_no_labels_file(
     with pytest.raises(PrepError, match=words) as caught:
         load(tmp_path / "r.yaml", None, ENGINE)
     assert "labels: {file" not in str(caught.value)
+
+
+def test_half_of_a_surrogate_pair_in_metadata_names_no_class(tmp_path: Path) -> None:
+    """UTF-8 can't store it: the classes are called by their numbers."""
+    names = load(
+        save(tmp_path, "source: {parquet: a}\n", a=parquet("1.jpg", "2.jpg", first="\ud800")),
+        None,
+        ENGINE,
+    ).classes.names
+    assert names == ("0", "1")

@@ -288,7 +288,10 @@ def test_ranks_that_are_not_merged(layout: Layout, done: bool) -> None:
             state.sentence
             == f"{folder} holds shards of ranks that are not merged: 1 shard not done"
         )
-        assert state.following == f"run the ranks that are missing, which this names: {merge}"
+        assert (
+            state.following
+            == f"merge when all ranks have run; until then it names those that are missing: {merge}"
+        )
 
 
 def test_a_folder_named_by_output_is_in_the_merge_command(tmp_path: Path) -> None:
@@ -458,7 +461,7 @@ def test_shards_that_contradict_the_manifest(
     if change is put_a_folder:
         lead = "move the folder away, then make it again"
     if stage == "verify":
-        lead = "this names each file"
+        lead = "to see each file"
     assert state.following == f"{lead}: imagenet-prep {stage} {layout.output_dir}"
 
 
@@ -542,10 +545,13 @@ def test_strays_beside_a_plan(layout: Layout, count: int) -> None:
     state = read(layout)
     assert (state.kind, len(state.strays)) == ("contradictory", count)
     words = {1: "1 shard", 1000: "1,000 shards"}[count]
-    assert state.reason == f"{words} that the plan does not have, train-00000-of-02000 first"
+    assert (
+        state.reason
+        == f"{words} that {state.layout.plan_path} does not list, train-00000-of-02000 first"
+    )
     assert state.sentence.endswith(f"holds files that contradict each other: {state.reason}")
     assert state.following == (
-        "move the shards that the plan does not have away, then run the same "
+        "move the shards that plan.json does not list away, then run the same "
         "imagenet-prep convert again"
     )
 
@@ -579,7 +585,7 @@ def test_a_journal_alone(layout: Layout) -> None:
     for name in ALL[1:]:
         layout.shard_path(name).unlink()
     state = read(layout)
-    reason = "journal.jsonl lists shards, and the plan and the manifest are gone"
+    reason = "journal.jsonl lists shards, but plan.json and manifest.json are gone"
     assert (state.kind, state.reason, set(state.infos)) == ("contradictory", reason, set(ALL))
     assert state.sizes == sizes_of(layout)
     layout.shard_path(FIRST).rename(layout.shard_path("other-00000-of-00001"))
@@ -609,7 +615,7 @@ def test_a_manifest_that_can_not_be_understood(layout: Layout) -> None:
     damage = state.damage
     expected = (
         "expected",
-        "remove the manifest and run the same imagenet-prep convert again: "
+        "remove manifest.json and run the same imagenet-prep convert again: "
         "it keeps the shards that journal.jsonl lists, and makes the others",
     )
     assert (damage.kind, damage.subject) == (ProblemKind.BAD_MANIFEST, "manifest.json")

@@ -397,8 +397,8 @@ def test_shards_that_the_plan_lacks_are_refused(
     with Journal(layout.journal_path) as journal, pytest.raises(InputError) as caught:
         finish_set(plan, layout, journal, allow)
     assert caught.value.lines == [
-        f"{layout.output_dir} holds {words} that the plan does not have, {min(names)} first",
-        f"expected only the shards of the plan, {layout.plan_path}",
+        f"{layout.output_dir} holds {words} that {layout.plan_path} does not list, {min(names)} first",
+        "expected only shards that plan.json lists",
         "run the same imagenet-prep convert again: it says what to do with them",
     ]
     assert not layout.manifest_path.exists()

@@ -17,7 +17,9 @@ from running import command
 from imagenet_prep.demo import photographs
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.model import Box, Item
+from imagenet_prep.reading.damage_words import OTHER_CONTENT
 from imagenet_prep.stages.show import save_image, show
+from imagenet_prep.stages.verify import verify_file
 from imagenet_prep.tfrecord.example import (
     BytesList,
     Feature,
@@ -233,9 +235,18 @@ def test_what_is_no_shard_at_all(tmp_path: Path, content: bytes, words: str) -> 
     "record", [b"\xff", RECORD + b"\x12\x02\x0a\x05"], ids=["no Example", "no feature lists"]
 )
 def test_records_that_are_no_examples(tmp_path: Path, record: bytes) -> None:
-    """They are damage, and nothing of them is left out."""
-    with pytest.raises(InputError, match="can't be read"):
+    """They are damage, and nothing of them is left out; a copy of the file would not help."""
+    with pytest.raises(InputError, match="can't be read") as caught:
         list(show(write(tmp_path / "f", record)))
+    assert caught.value.hint == OTHER_CONTENT
+    assert verify_file(tmp_path / "f").problems[0].remedy == OTHER_CONTENT
+
+
+def test_a_record_that_is_a_file_of_another_kind(tmp_path: Path) -> None:
+    """The error says what the record starts as."""
+    with pytest.raises(InputError) as caught:
+        list(show(write(tmp_path / "f", photographs.tiny(1))))
+    assert caught.value.detail == ("it is not a tf.train.Example: it starts as a JPEG image does")
 
 
 def test_a_folder_is_told_from_a_file(tmp_path: Path) -> None:

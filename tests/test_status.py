@@ -178,7 +178,7 @@ def test_what_repair_can_not_mend(converted: Layout) -> None:
     stray.unlink()
     converted.manifest_path.write_bytes(b"{")
     assert verify(converted, ENGINE).problems
-    assert "manifest.json: remove the manifest" in stage(converted, "verify").detail
+    assert "manifest.json: remove manifest.json" in stage(converted, "verify").detail
     assert status(converted).following.split()[1] == "convert"
 
 
@@ -199,7 +199,10 @@ def test_foreign_shards(tmp_path: Path) -> None:
     """Shards without any record of ours can only be verified."""
     (tmp_path / "train-00000-of-00001").write_bytes(b"")
     found = stage(Layout(tmp_path), "convert")
-    assert (found.state, found.detail) == ("unknown", "1 shard of unknown origin")
+    assert (found.state, found.detail) == (
+        "unknown",
+        f"1 shard that no file in {tmp_path / 'imagenet-prep'} lists",
+    )
     assert status(Layout(tmp_path)).following == f"imagenet-prep verify {tmp_path}"
 
 

@@ -88,7 +88,7 @@ STATES: list[tuple[Callable[[Layout], None], str, str]] = [
     ),
     (
         lose_plan_too,
-        "lists shards, and the plan and the manifest are gone",
+        "lists shards, but plan.json and manifest.json are gone",
         "imagenet-prep convert again",
     ),
     (

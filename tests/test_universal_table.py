@@ -597,15 +597,27 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
             '""categories"": [4611686018427387904]}"\n',
             "the class of a box is 4611686018427387904 expected 0 to 2**62 - 1",
         ),
-        ("file_name,objects\nthere.jpg,[1]\n", "t.csv, line 2: an object is 1 (int)"),
-        ("file_name,objects\nthere.jpg,{\n", "t.csv, line 2: objects: not JSON"),
+        (
+            "file_name,objects\nthere.jpg,2\n",
+            "t.csv, line 2: the column objects, which is read as boxes, is 2 (int) expected "
+            "{{bbox: [[x, y, width, height], ...], categories: [...]}} correct it, or rename the "
+            "column if it holds no boxes; then run",
+        ),
+        (
+            "file_name,objects\nthere.jpg,[1]\n",
+            "t.csv, line 2: the column objects, which is read as boxes, holds 1 (int)",
+        ),
+        (
+            "file_name,objects\nthere.jpg,{\n",
+            "t.csv, line 2: the column objects, which is read as boxes: not JSON",
+        ),
         (
             'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3]], ""categories"": [1]}"\n',
             "a bbox is [1, 2, 3] (list)",
         ),
         (
             'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]]}"\n',
-            "objects has values for bbox expected {{bbox: [[x, y, width, height], ...], categories: [...]}}",
+            "which is read as boxes, has values for bbox expected {{bbox: [[x, y, width, height], ...], categories: [...]}}",
         ),
         (
             f'file_name,objects\nthere.jpg,"{{""bbox"": [[1,2,3,1{"0" * 400}]], ""categories"": [1]}}"\n',
@@ -613,7 +625,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ),
         (
             'file_name,objects\nthere.jpg,"{""bbox"": null, ""categories"": [1]}"\n',
-            "objects has values for categories expected",
+            "the column objects, which is read as boxes, has values for categories expected",
         ),
         ("file_name,split\nthere.jpg,a/b\n", "the split is 'a/b'"),
         ("file_name,split\nthere.jpg,.a\n", "the first a letter, a digit or _"),

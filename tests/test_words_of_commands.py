@@ -93,6 +93,24 @@ def test_a_log_that_is_not_written_is_described(places: Path, name: str, fault: 
     assert why_not_log(places / name) == fault.format(places)
 
 
+@pytest.mark.parametrize(
+    ("option", "fault"),
+    [("--log-file", "can't be written: File name too long"), ("--json", "File name too long")],
+)
+def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path, option: str, fault: str) -> None:
+    """Names have at most 255 bytes."""
+    ran = command_here("status", "set", option, "n" * 300, cwd=tmp_path, status=2)
+    assert fault in " ".join(error_lines(ran))
+
+
+@pytest.mark.parametrize("rank", ["9" * 4301 + "/16", "0/" + "9" * 4301])
+def test_a_rank_of_too_many_digits_is_refused(tmp_path: Path, rank: str) -> None:
+    """The message shows the first of them."""
+    ran = command_here("convert", "set", "--rank", rank, cwd=tmp_path, status=2)
+    shown = " ".join(error_lines(ran))
+    assert f"'{rank[:40]}...' is not a rank: expected R/W, such as 0/16" in shown
+
+
 def test_a_disk_that_is_read_only_lacks_no_permission(small_disk: Path) -> None:
     """--json and the page of report name the file system."""
     words = ("mount", "-o", "remount,ro", small_disk)

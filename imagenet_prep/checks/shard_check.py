@@ -16,6 +16,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command, mention
 from imagenet_prep.hints import Hint
 from imagenet_prep.model import Portable, Problem, ProblemKind, ShardInfo
+from imagenet_prep.reading.damage_words import OTHER_CONTENT
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.state.indexes import read_index, read_written
 from imagenet_prep.state.set_state import SetState
@@ -203,6 +204,8 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
         elif reading.is_whole and not reading.index.offsets:
             reading.findings.remedy = REMEDY_EMPTY
             reading.findings.add(Finding(ProblemKind.WRONG_COUNT, "it holds no record"))
+        if info is None and {*reading.findings.counts} == {ProblemKind.BAD_EXAMPLE}:
+            reading.findings.remedy = OTHER_CONTENT  # the checksums are right
         return reading.report()
 
     def _findings(self, name: str) -> Findings:

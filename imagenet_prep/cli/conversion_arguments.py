@@ -64,8 +64,9 @@ def _read_recipe_job(
         if options.consume:
             consume, *_ = written_options(call, {"consume"})
             raise UsageError(
-                f"{consume} with --config {recipe}",
-                "expected the archives of ImageNet, whose checksums are known",
+                f"{consume} can't be used with --config {recipe}",
+                "it deletes raw data, and only the archives of ImageNet can be downloaded again",
+                f"leave {consume} out",
             )
         output = shards_dir(dataset.file, layout)
         if output != layout.output_dir:
@@ -92,7 +93,7 @@ def _refuse_with_recipe(params: Mapping[str, Any]) -> None:
     for name in sorted(names):
         for option in written_options(call, {name}):
             hint = _in_recipe(name, params["config"])
-            raise UsageError(f"{option} with --config", "expected one of them", hint)
+            raise UsageError(f"{option} with --config", "expected it in the recipe instead", hint)
 
 
 def _in_recipe(name: str, recipe: Path) -> str:
@@ -104,7 +105,10 @@ def _in_recipe(name: str, recipe: Path) -> str:
     from imagenet_prep.recipes.schema import Recipe
 
     if name in SHARD_COUNTS.values():
-        return f"write shards: {{SPLIT: NUMBER}} in {recipe}, and no shard_size or num_shards"
+        return (
+            f"write shards: {{SPLIT: NUMBER, ...}} in {recipe}, with all splits, "
+            "and no shard_size or num_shards"
+        )
     file = read(recipe)
     table = ConvertOptions if is_imagenet(file) else Recipe
     setting = {setting.name: setting for setting in recipe_keys(table)}.get(name)

@@ -9,6 +9,8 @@ from msgspec import Struct
 from imagenet_prep.errors import UsageError
 from imagenet_prep.shards.share import Share
 
+_MOST_DIGITS = 18
+
 
 class _Launcher(Struct, frozen=True):
     """The variables of a launcher: the index of a task, the number of tasks, the first and last
@@ -81,7 +83,7 @@ class _Launcher(Struct, frozen=True):
             if name == self.step and name not in environment:
                 continue
             text = environment.get(name, "")
-            if text.isdecimal():
+            if text.isdecimal() and len(text) <= _MOST_DIGITS:
                 numbers[name] = int(text)
             else:
                 unknown.append(name)
@@ -227,7 +229,9 @@ def _settings_text(launchers: Iterable[_Launcher], environment: Mapping[str, str
     settings: list[str] = []
     for launcher in launchers:
         for name in launcher.variables:
-            if environment.get(name):
-                settings.append(f"{name}={environment[name]}")
+            value = environment.get(name)
+            if value:
+                shown_value = value if len(value) <= 40 else f"{value[:40]}..."
+                settings.append(f"{name}={shown_value}")
     settings_text = ", ".join(settings) or "none of their variables"
     return f"found {settings_text}"

@@ -154,7 +154,7 @@ def _is_state(path: Path) -> bool:
 
     A clone of imagenet-prep has the name of a folder of state, and no file of one.
     """
-    for folder in path.resolve().parents:
+    for folder in Path(os.path.realpath(path)).parents:
         if folder.name == STATE_NAME:
             return any(sign.exists() for sign in _signs_of_state(Layout(folder.parent)))
     return False
@@ -186,13 +186,18 @@ class LogFile(LocalPath):
         """The open log."""
         path = super().convert(value, param, ctx)
         fault = why_not_log(path)
-        try:
-            log = None if fault else Log(path, complain)
-        except OSError as error:
-            fault = error.strerror or str(error)
-        if log is None or fault:
+        log: Log | None = None
+        if not fault:
+            try:
+                log = Log(path, complain)
+            except OSError as error:
+                fault = error.strerror or str(error)
+        if log is None:
             self.fail(f"{value!r} can't be written: {fault}", param, ctx)
         return log
+
+
+_LONGEST_RANK = 40  # Python refuses numbers of more than 4,300 digits
 
 
 class RankType(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
@@ -208,6 +213,8 @@ class RankType(click.ParamType):  # type: ignore[type-arg]  # generic from click
         if value == "auto":
             return find_share(os.environ)
         rank, slash, world = value.partition("/")
-        if not (slash and rank.isdecimal() and world.isdecimal()):
-            self.fail(f"{value!r} is not a rank: expected R/W, such as 0/16, or auto", param, ctx)
+        are_numbers = rank.isdecimal() and world.isdecimal()
+        if not slash or not are_numbers or len(value) > _LONGEST_RANK:
+            shown = value if len(value) <= _LONGEST_RANK else f"{value[:_LONGEST_RANK]}..."
+            self.fail(f"{shown!r} is not a rank: expected R/W, such as 0/16, or auto", param, ctx)
         return Share(int(rank), int(world))

@@ -26,7 +26,7 @@ from imagenet_prep.state.manifest import Manifest, SplitTotals
 from imagenet_prep.state.plan_file import Plan, Stamps
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.location import local_or_none, locate
+from imagenet_prep.storage.location import local_or_none, locate, real_path
 
 if TYPE_CHECKING:
     from imagenet_prep.sources.catalog import Catalog
@@ -116,7 +116,7 @@ def _recorded_raw_dir(planned: PlannedSet, layout: Layout) -> str | None:
         raw_dir = layout.own_raw_dir
     if not raw_dir:
         return None
-    resolved = raw_dir.resolve()
+    resolved = real_path(raw_dir)
     return str(resolved)
 
 
@@ -204,7 +204,7 @@ def read_planned(
 
 def warn_of_listing(fault: str, progress: Progress) -> None:
     """Note that a fault of what a plan stored costs another listing."""
-    progress.note(f"warning: {fault}: the raw data is listed again")
+    progress.note(f"warning: {fault}: the raw data is listed again, which only takes time")
 
 
 def plan_again(

@@ -104,7 +104,7 @@ class Meaning(Struct, frozen=True):
 
 def _not_as_recorded(record: Record, feature: str, content: str) -> InputError:
     return InputError(
-        f"{record.place}: the feature {feature!r} is not as the manifest of its set says",
+        f"{record.place}: the feature {feature!r} is not as manifest.json of its set says",
         f"expected {content}",
         remedy(record.shard),
     )

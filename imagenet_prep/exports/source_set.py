@@ -192,7 +192,7 @@ def _no_shards(state: SetState) -> InputError:
     """The error for a place without shards; a set on this machine has a next step."""
     place = state.layout.output_dir
     if local_or_none(place) is None:
-        hint = "name the place that holds them"
+        hint = "name the folder that holds the shards"
         return InputError(f"no shards in {place}", expected_names(), hint)
     return no_shards(state.records, known_set(state.records, state.manifest), name_folder)
 

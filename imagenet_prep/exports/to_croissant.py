@@ -15,6 +15,7 @@ from imagenet_prep.exports.packing import Files, Packer
 from imagenet_prep.exports.source_set import MOST_CLASSES, SourceSet, SourceShard
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.state.manifest import ILSVRC2012
+from imagenet_prep.storage.layout import STATE_NAME
 
 _TYPES = {"int64": "sc:Integer", "float": "sc:Float", "bytes": "sc:Text"}
 
@@ -51,9 +52,12 @@ class CroissantPacker(Packer):
         folder = source.layout.output_dir
         if source.manifest is None:
             raise UsageError(
-                f"{folder} has no manifest",
-                "expected the set of a finished convert",
-                "make the set with convert, or export to another format",
+                f"there is no {source.layout.manifest_path}",
+                "expected this file of convert: Croissant metadata is written from it",
+                (
+                    f"if convert made these shards, copy the folder {STATE_NAME} too, which it "
+                    "wrote next to them; or export to another format, such as webdataset"
+                ),
             )
         for split, shards in source.splits.items():
             shard_set = ShardSet(folder, split)

@@ -75,7 +75,12 @@ def check_coded(data: Buffer) -> None:
             frame = _read_frame(content)
         elif segment.marker == jpeg.EOI or jpeg.is_frame(segment.marker):
             return
-    raise ImageError("the JPEG does not decode: its segments lead to no end-of-image marker")
+    raise _damaged_code()
+
+
+def _damaged_code() -> ImageError:
+    """The error for codes, tables or restart markers that are missing, wrong or out of place."""
+    return ImageError("the JPEG does not decode: a part of its image data is missing or damaged")
 
 
 def _read_frame(content: bytes) -> _Frame:
@@ -112,7 +117,7 @@ def _intervals(coded: bytes, interval: int) -> list[bytes]:
     parts = _RESTART.split(coded.rstrip(b"\xff"))  # fill bytes
     for number, marker in enumerate(parts[1::2]):
         if not interval or marker[0] & 7 != number & 7:
-            raise ImageError("the JPEG does not decode: a restart marker is out of place")
+            raise _damaged_code()
     return [part.replace(b"\xff\x00", b"\xff") for part in parts[::2]]
 
 
@@ -129,8 +134,7 @@ def _check_scan(
     units_per_part = interval or units
     expected = -(-units // interval) if interval else len(parts)
     if len(parts) != expected:
-        intervals = number_of(len(parts), "restart interval")
-        raise ImageError(f"the JPEG does not decode: {intervals}, expected {expected}")
+        raise _damaged_code()
     for number, part in enumerate(parts):
         count = min(units_per_part, units - number * interval)
         _read_codes(part, blocks * count)
@@ -145,7 +149,7 @@ def _blocks_of_unit(
         count = component.across * component.down if len(components) > 1 else 1
         dc, ac = tables.get(selector >> 4), tables.get(0x10 | selector & 15)
         if dc is None or ac is None:
-            raise ImageError("the JPEG does not decode: a Huffman table is missing")
+            raise _damaged_code()
         blocks += [(dc, ac)] * count
     return blocks
 
@@ -172,7 +176,7 @@ def _read_codes(coded: bytes, blocks: list[tuple[Table, Table]]) -> None:
             code = table[window >> 8 - (at & 7) & 0xFFFF]
             at += (code >> 8) + (code & 15)
             if not code or at > bits:
-                raise ImageError("the JPEG does not decode: a Huffman code is bad or cut off")
+                raise _damaged_code()
             run = code >> 4 & 15
             if table is dc:
                 table, index = ac, 1

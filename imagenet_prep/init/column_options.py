@@ -14,7 +14,7 @@ from imagenet_prep.hints import Hint
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.proposal import Choice, Proposal
 from imagenet_prep.init.table_forms import LABEL_VALUES, class_values
-from imagenet_prep.text import listed
+from imagenet_prep.text import one_of
 
 _OF_TABLES = ("with-labels", "tars-with-labels", "several-labels")
 """Structures whose labels are those of a table."""
@@ -75,7 +75,7 @@ def _is_label_alone(proposal: Proposal, column: str) -> bool:
 def _no_column(inspection: Inspection, option: str, column: str, structure: str = "") -> UsageError:
     """The error for a column that no table has, or that the structure does not take."""
     folder, columns = inspection.folder, _columns_of(inspection)
-    expected = f"expected one of {listed(columns, 20)}" if columns else "expected a table of images"
+    expected = f"expected {one_of(columns)}" if columns else "expected a table of images"
     hint = Hint(f"without --{option}: ", inspection.command(**{option: None}))
     unknown = _unknown_column(inspection, option, column)
     if unknown:
@@ -89,12 +89,42 @@ def _no_column(inspection: Inspection, option: str, column: str, structure: str 
     if option == "label" and not _may_be_classes(inspection, column):
         problem += ", can't be the classes"
         return UsageError(problem, f"expected {LABEL_VALUES}", hint)
-    if inspection.options.structure is not None and structure not in _OF_TABLES:
-        problem = f"--as {structure} does not read the column {column}, which --{option} names"
-        hint = Hint("without --as: ", inspection.command(**{"as": None}))
-        return UsageError(problem, "expected a structure that reads a table", hint)
-    problem += f", is not read: init takes the structure {structure}"
-    return UsageError(problem, "expected a structure that reads a table", hint)
+    if structure in _OF_TABLES:
+        problem += ", is not in the table that init reads"
+        expected = "expected columns of one table: --label FILE:COLUMN chooses the table"
+        return UsageError(problem, expected, hint)
+    return _outside_of_tables(inspection, option, column, structure)
+
+
+def _outside_of_tables(
+    inspection: Inspection, option: str, column: str, structure: str
+) -> UsageError:
+    """The error for a column that a table has, and that a structure without tables leaves out."""
+    of_table = "with-labels" if inspection.items else "tars-with-labels"
+    problem = f"--as {structure} does not read the column {column}, which --{option} names"
+    if inspection.options.structure is None:
+        problem = (
+            f"{inspection.folder}: the structure {structure}, which init takes, does not read the "
+            f"column {column}, which --{option} names"
+        )
+    changes = {"as": of_table if _labels_all(inspection, column) else None}
+    with_column = inspection.command(**changes)
+    without_column = inspection.command(**{"as": structure, option: None})
+    hint = Hint(
+        f"for the table with {column}: ", with_column, f"; without {column}: ", without_column
+    )
+    expected = f"expected --as {of_table}: it reads a table, and neither folders nor annotations"
+    return UsageError(problem, expected, hint)
+
+
+def _labels_all(inspection: Inspection, column: str) -> bool:
+    """Whether a table with this column labels every image."""
+    total = len(inspection.items or inspection.members)
+    name = column.rpartition(":")[2]
+    for table in inspection.labels:
+        if name in table.table.columns or name in (table.label, table.column):
+            return table.labelled == total
+    return False
 
 
 def _unknown_column(inspection: Inspection, option: str, column: str) -> str:

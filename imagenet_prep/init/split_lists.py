@@ -193,11 +193,16 @@ def _called_as_splits(inspection: Inspection) -> Iterator[dict[str, str]]:
             number = "".join(re.findall(r"\d+$", stem_of(name)))
             folder_and_number = (parent_of(name), number)
             alike.setdefault(folder_and_number, []).append(name)
-    for names in alike.values():
+    for _, names in sorted(alike.items(), key=_in_numeric_order):
         splits = _splits_of(names)
         files = {split: name for name, split in splits.items()}
         if len(files) == len(splits) > 1 and "train" in files:
             yield {split: files[split] for split in sorted(files, key=place_of_split)}
+
+
+def _in_numeric_order(entry: tuple[tuple[str, str], list[str]]) -> tuple[str, int, str]:
+    (folder, number), _ = entry
+    return folder, int(number or 0), number
 
 
 def _may_be_list(name: str) -> bool:

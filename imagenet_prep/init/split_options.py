@@ -81,7 +81,7 @@ def check_splits(inspection: Inspection) -> None:
     if not common_nouns:
         texts = [f"{split} is {either(nouns)}" for split, nouns in nouns_by_split.items()]
         problem = f"--split: {', '.join(texts)}"
-        raise UsageError(problem, "expected folders, list files or values alone")
+        raise UsageError(problem, "expected folders, list files or values, the same for each split")
     if common_nouns[0] == _VALUE:
         _refuse_other_values(inspection)
 

@@ -219,7 +219,7 @@ def _aim_of(lost: Sequence[InputError], mended: Sequence[InputError], mending: s
     """The verb of a command that accepts losses and changes."""
     verbs: list[str] = []
     if lost:
-        verbs.append("accept that")
+        verbs.append("write the recipe all the same")
     if mended:
         verbs.append(mending)
     return " and ".join(verbs)

@@ -377,7 +377,7 @@ def _default_label(form: TableForm, columns: Columns) -> str | None:
     return "2" if form.path is None else None
 
 
-LABEL_VALUES = "texts alone, or whole numbers of 64 bits alone"
+LABEL_VALUES = "only texts, or only whole numbers of 64 bits"
 """What ``class_values`` takes, for messages."""
 
 

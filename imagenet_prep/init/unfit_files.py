@@ -40,7 +40,7 @@ def unreadable(folder: Path, images: Sequence[str], content: Content | None) -> 
     files = number_of(len(images), "file")
     problem = f"{folder} holds {files} that can't be read with the others: {listed(images)}"
     if content == "array":
-        return InputError(problem, "expected arrays alone", "move other files away")
+        return InputError(problem, "expected only arrays", "move other files away")
     expected = f"expected {', '.join(FORMATS_OF_CONTENT[content or 'image'])}"
     return InputError(problem, expected, "convert such files, or move them away")
 
@@ -66,6 +66,6 @@ def strange(
         "'FOLDER/**/*.jpg'}"
     )
     if in_tar:
-        hint = "pack it again, with one kind alone"
+        hint = "pack it again with only images or only arrays"
     problem = f"{place} holds {counted(names)} next to {others}: {listed(names)}"
     return InputError(problem, "expected images or arrays: records hold one of them", hint)

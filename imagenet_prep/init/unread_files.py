@@ -78,13 +78,13 @@ def _outside_of_containers(
     if tars:
         noun = noun_of(tars)
         taken = listed(interpretation.containers) or item_files
-        losses.append(_unread_fault(inspection, noun, tars, f"{taken} alone, or {noun}s alone"))
+        losses.append(_unread_fault(inspection, noun, tars, f"only {taken}, or only {noun}s"))
     items = [name for name in inspection.items if name not in containers]
     if containers and items:
         place = interpretation.containers[0]
         if place in inspection.archives:
             place = f"{noun_of(interpretation.containers)}s"
-        expected = f"{item_files} alone, or {place} alone"
+        expected = f"only {item_files}, or only {place}"
         if containers.issubset(inspection.items):
             expected = "one file of arrays, or files that are parts of one set"
         place = f" outside of {place}"

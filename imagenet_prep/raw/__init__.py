@@ -20,7 +20,7 @@ from imagenet_prep.storage.files import absence_of
 from imagenet_prep.storage.layout import Layout, grown_from
 from imagenet_prep.storage.location import locate, refuse_url
 from imagenet_prep.storage.refusals import unreadable
-from imagenet_prep.text import number_of
+from imagenet_prep.text import number_of, one_of
 
 if TYPE_CHECKING:
     from imagenet_prep.datasets.declarations import MakingOptions
@@ -181,7 +181,7 @@ def _require_split(planned: PlannedSet, split: str, layout: Layout) -> PlannedSp
     if split in grown_splits:
         raise UsageError(
             f"source='raw' can't read {split}: it has grown",
-            f"expected one of {', '.join(readable)}",
+            f"expected {one_of(readable)}",
             f"imagenet_prep.open({str(layout.data_dir)!r}, {split!r}) reads its shards",
         )
     return splits[split]
@@ -216,7 +216,9 @@ def _joined(records: ShardSet, path: _Path, data_dir: _Path) -> list[Any]:
     if "" in names:
         raise InputError(
             f"{number_of(names.count(''), 'record')} without a file name in {shards}",
-            "expected a name in each record: values are joined by it",
+            "expected image/filename in each record: the values are joined by this name",
+            "write image/filename: path in `record` of the recipe (for names such as cat/1.jpg), "
+            "and convert again with --overwrite; other tools must write this feature too",
         )
     lacking = [name for name in names if name not in value_by_name]
     if lacking:
@@ -238,7 +240,7 @@ def _joined(records: ShardSet, path: _Path, data_dir: _Path) -> list[Any]:
         raise InputError(
             f"{path} names {number_of(len(unknown), 'image')} that {shards} do not have",
             f"the first one: {unknown[0]!r}",
-            "give a file with the names in this split alone",
+            "give a file with only the names in this split",
         )
     return [value_by_name[name] for name in names]
 

@@ -26,6 +26,13 @@ _BEGINNINGS = {
 }
 
 
+OTHER_CONTENT = (
+    "another program may write other records: read the file with TensorFlow's "
+    "tf.data.TFRecordDataset, or ask who wrote it"
+)
+"""The advice for a record of another program that is no Example."""
+
+
 def looks_like(head: bytes) -> str:
     """The kind of file that has these first bytes; "" if it may be a damaged TFRecord file.
 
@@ -62,13 +69,13 @@ def listed_name(path: AnyPath, number: int) -> str:
     return ""
 
 
-def remedy(path: AnyPath, **settings: str) -> str:
+def remedy(path: AnyPath, otherwise: str = "get a sound copy of it", **settings: str) -> str:
     """The verify command, with ``settings``, for a shard that imagenet-prep made;
-    otherwise to get a sound copy.
+    the advice ``otherwise`` for any other.
     """
     layout = Layout(path.parent)
     if not is_recorded(layout, path.name):
-        return "get a sound copy of it"
+        return otherwise
     return Hint(
         command("verify", layout.data_dir, tuple(settings.items())),
         "    (checks all shards of this set)",

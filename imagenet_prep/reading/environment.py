@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from imagenet_prep.errors import UsageError
 
+_MOST_DIGITS = 18
 _LEAST = {"RANK": 0, "WORLD_SIZE": 1}
 """The variables, and the least number that each can be."""
 
@@ -58,6 +59,11 @@ def _check_numbers(texts: Mapping[str, str]) -> None:
     for name, text in texts.items():
         least = _LEAST[name]
         is_number = text.isascii() and text.isdecimal()
+        if len(text) > _MOST_DIGITS:  # Python refuses numbers of more than 4,300 digits
+            raise UsageError(
+                f"{name} has {len(text):,} characters in the environment",
+                f"expected a whole number of at most {_MOST_DIGITS} digits",
+            )
         if text and not (is_number and int(text) >= least):
             raise UsageError(
                 f"{name} is {text!r} in the environment", f"expected a whole number from {least} up"

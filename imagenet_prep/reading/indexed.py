@@ -22,6 +22,7 @@ from imagenet_prep.reading.damage_words import remedy
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.reading.values import USUAL, Conventions
 from imagenet_prep.state.manifest import Manifest
+from imagenet_prep.storage.durable import make_folders
 from imagenet_prep.storage.files import find_plain
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.local import LocalStore, remove_abandoned
@@ -53,14 +54,14 @@ class RecordedShard(Struct, frozen=True):
         """Raise InputError unless a shard has the recorded size, in bytes."""
         if size != self.size:
             what = f"{path} holds {number_of(size, 'byte')}"
-            raise InputError(what, f"expected {self.size:,} by its manifest", remedy(path))
+            raise InputError(what, f"expected {self.size:,} by manifest.json", remedy(path))
 
     def refuse_other(self, path: AnyPath, lengths: Sequence[int], crcs: Sequence[int]) -> None:
         """Raise InputError unless records of these lengths (of their data,
         in bytes) and CRCs are the recorded ones.
         """
         if not self.is_of(lengths, crcs):
-            what = f"{path} does not hold the records in its manifest"
+            what = f"{path} does not hold the records that manifest.json lists"
             detail = f"expected {number_of(self.records, 'record')}, got {len(crcs):,}"
             if len(crcs) == self.records:
                 detail = "their lengths and checksums have another digest"
@@ -173,7 +174,8 @@ class IndexedShard:
             raise shard.damaged(
                 number,
                 offset,
-                f"no intact record is there, and record {error.number} before it can't be read",
+                f"no intact record starts at this byte; record {error.number}, before it, "
+                "is damaged too",
             ) from error
         if framed is None:
             self._follow()
@@ -236,7 +238,7 @@ class IndexedShard:
         if self._count not in (None, count):
             path = self.shard.path
             what = f"{path} holds {number_of(count, 'record')}"
-            counted = "its manifest" if self._recorded else "its index, or an earlier count"
+            counted = "manifest.json" if self._recorded else "its index, or an earlier count"
             detail = f"expected {self._count:,} by {counted}"
             raise InputError(what, detail, remedy(path))
 
@@ -304,7 +306,7 @@ def _keep_offsets(shard: AnyPath, offsets: array[int]) -> None:
 @functools.cache
 def _prepare_cache(folder: Path) -> None:
     """Make the folder of the cache; once per process, remove what killed processes left there."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folders(folder)
     remove_abandoned(folder)
 
 

@@ -17,6 +17,7 @@ from imagenet_prep.images.parts import Cutout, PartChooser, decode_part
 from imagenet_prep.images.pixels import decode_array, decode_rgb
 from imagenet_prep.model import Box
 from imagenet_prep.reading.damage_words import (
+    OTHER_CONTENT,
     is_recorded,
     listed_name,
     looks_like,
@@ -133,11 +134,11 @@ class Record:
         try:
             return parse(self.data)
         except ExampleError as error:
-            reason = f"it is not a tf.train.Example: {error}"
+            kind = looks_like(bytes(self.data[:512]))
+            reason = f"{error}: it starts as {kind} does" if kind else str(error)
             what = f"{self.place} can't be read"
-            raise DamagedRecordError.of(
-                "record", self.number, "", what, reason, remedy(self.shard)
-            ) from error
+            hint = remedy(self.shard, OTHER_CONTENT)
+            raise DamagedRecordError.of("record", self.number, "", what, reason, hint) from error
         except RecordError as error:
             what = f"{self.place} is not an image in Inception's format"
             if has_feature_lists(self.data):
@@ -436,8 +437,8 @@ class Shard(Struct, frozen=True):
     def exchanged(self, number: int, offset: int) -> InputError:
         """The error for a sound record that is not the recorded one."""
         what = (
-            f"{place_in_words(self.path, number, offset, self.compression)} is not the one in its "
-            "manifest"
+            f"{place_in_words(self.path, number, offset, self.compression)} is not the one that "
+            "manifest.json lists"
         )
         return InputError(what, "its CRC is not the recorded one", remedy(self.path))
 

@@ -148,6 +148,7 @@ class BoxFile(Struct):
         root: where paths start.
         columns: those that objects have next to box and class.
         classes: the names of classes by number, where the files number them.
+        class_files: the first file that names each of these classes, for messages.
         captioned: the images, by row, that have captions alone: they are not annotated.
         cut: the places of boxes that led out of their image by at most a pixel.
         unread: notes of the parts that no record has.
@@ -159,6 +160,7 @@ class BoxFile(Struct):
     root: Path = Path()
     columns: tuple[str, ...] = ()
     classes: dict[int, str] = {}
+    class_files: dict[int, Path] = {}
     captioned: dict[int, Marked] = {}
     cut: list[str] = []
     unread: list[str] = []

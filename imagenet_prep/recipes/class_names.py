@@ -5,7 +5,7 @@ Ids are names of folders, or numbers of a table.
 from __future__ import annotations
 
 import csv
-import json
+import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.classes import Classes
-from imagenet_prep.recipes.json_faults import json_line, json_reason
+from imagenet_prep.recipes.json_faults import json_line, json_reason, read_json
 from imagenet_prep.recipes.label_cells import are_all
 from imagenet_prep.recipes.names_of_classes import CLASS_ID, NamesOfClasses
 from imagenet_prep.recipes.recipe_file import RecipeFile
@@ -128,7 +128,7 @@ class _NamesFault(ValueError):  # noqa: N818 - the data is at fault, no error of
 
 def _from_json(text: str) -> NamesOfClasses | None:
     try:
-        value = json.loads(text)
+        value = read_json(text)
     except (RecursionError, ValueError) as error:
         line = json_line(error, text)
         place = f", line {line}" if line else ""
@@ -249,9 +249,10 @@ def _from_csv(text: str) -> NamesOfClasses | None:
 
 
 def _csv_cells(text: str) -> list[list[str]]:
-    """The cells of each line that has some."""
-    lines = text.splitlines()
-    delimiter = _delimiter_of(lines[0]) if lines else ","
+    """The cells of each row that has some; a quoted cell can have line breaks."""
+    lines = io.StringIO(text, newline="")  # keeps the line breaks in quoted cells
+    delimiter = _delimiter_of(lines.readline())
+    lines.seek(0)
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
     try:
         return [row for row in reader if row]

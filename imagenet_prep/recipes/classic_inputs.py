@@ -112,13 +112,13 @@ def _list_by_split(
     for path in paths.values():
         if path not in existing:
             place = file.place(("manifest_file",))
-            expected = "expected a manifest of each split"
+            expected = "expected a manifest for each split"
             hint = "add it"
             if file.recipe.input_file_pattern is not None:
-                expected = f"{expected}, or of none"
+                expected = f"{expected}, or for none"
                 other = "the other one" if len(existing) == 1 else "the others"
                 hint = f"{hint}, or remove {other}: all are made again"
-            problem = f"{path} {fault_of_path(path, 'file')}, and {existing[0].name} is there"
+            problem = f"{path} {fault_of_path(path, 'file')}, but {existing[0].name} exists"
             raise InputError(f"{place}: {problem}", expected, hint)
     listings: list[Catalog] = []
     remarks_of_splits: list[Remarks] = []
@@ -150,4 +150,5 @@ def _refuse_repeated(
             if name in listing.names:
                 manifests.append(path.name)
         problem = f"{name} is in {' and in '.join(manifests)}"
-        raise InputError(problem, "expected every file in one split")
+        hint = "keep it in one of these lists, and remove it from the others"
+        raise InputError(problem, "expected each file in only one split", hint)

@@ -289,8 +289,8 @@ def _check_disjoint(listing: Catalog, divisions: Sequence[Division]) -> list[str
             other = divisions[split_numbers[row] - 1]
             raise InputError(
                 f"{listing.names[row]} is in the splits {other.name} and {division.name}",
-                "expected every file in one split",
-                "leave it out of one of them",
+                "expected each file in only one split",
+                "leave it out of one of these splits",
             )
         split_numbers[places] = number
     undivided = count - int(np.count_nonzero(split_numbers))

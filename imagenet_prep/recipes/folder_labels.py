@@ -30,7 +30,7 @@ from imagenet_prep.sources.folders import PRIVATE
 from imagenet_prep.sources.names import Column, Names, Rows, below, entry_name, places_of
 from imagenet_prep.storage.files import scan
 from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.text import listed, number_of
+from imagenet_prep.text import listed, number_of, one_of
 
 
 def label_by_folder(
@@ -234,7 +234,7 @@ def _misread_folders(
         fault = misread_inner(files)
     if fault is not None:
         hint = f"a recipe can say: {fault.choice}"
-        yield InputError(f"{folder}: {fault.what}", "expected a folder for each class", hint)
+        yield InputError(f"{folder}: {fault.what}", "expected only folders of classes", hint)
 
 
 def _undeclared_folders(
@@ -249,7 +249,7 @@ def _undeclared_folders(
     problem = f"{first_file} is in {folder}, which is not among the classes of {file.path}"
     if other_folders:
         problem += f" (and files in {listed(other_folders)})"
-    expected = f"expected one of {listed(declared.names)}"
+    expected = f"expected {one_of(declared.names, 3)}"
     yield InputError(problem, expected, "add the class, or take the folder out")
 
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.folder_words import split_name
+from imagenet_prep.recipes.label_cells import labels_of_cells, texts_if_mixed
 from imagenet_prep.recipes.labels_file import LABELS, LabelTable
 from imagenet_prep.recipes.recipe_lines import flow
 from imagenet_prep.recipes.row_marks import RowMarks, join_marks
@@ -20,7 +21,7 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.remarks import refuse_twice
 from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.text import listed
+from imagenet_prep.text import one_of
 
 _LABELS = (
     "cls",
@@ -75,12 +76,15 @@ class Samples(Struct):
             raise self.doubt
         name = self.label if label is None else label or None
         if name is not None and name not in self.columns:
-            expected = f"expected one of {listed(self.columns, 20)}"
+            expected = f"expected {one_of(self.columns)}"
             if not self.columns:
                 expected = "expected a column of texts or numbers, and it has none"
             raise InputError(f"{path} has no column {name} that can be the labels", expected)
         columns = dict(self.columns)
-        labels = columns.pop(str(name), None) if name else None
+        labels: list[Any] | None = None
+        if name:
+            labels = labels_of_cells(columns.pop(str(name)))
+        columns = {name: texts_if_mixed(column) for name, column in columns.items()}
         lines = range(1, len(self.names) + 1)
         words = self.words.get(str(name), {})
         class_names = self.class_names if words else {}

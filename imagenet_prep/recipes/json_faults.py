@@ -1,17 +1,28 @@
-"""json_reason, json_line: an error of JSON -> the reason for a message, without the words of
-Python, and its line.
+"""read_json; json_reason, json_line: its error -> the reason for a message, without the words of
+Python, and the line.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 _HALF_PAIR = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
     r"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
 )
 _LONG_NUMBER = re.compile(r"\d{4301}")
+
+
+def read_json(text: str) -> Any:
+    """The value of a JSON text; raises UnicodeEncodeError for half of a surrogate pair, which the
+    escapes of JSON can write and UTF-8 can't.
+    """
+    value = json.loads(text)
+    if "\\u" in text:
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
 
 
 def json_reason(error: Exception) -> str:

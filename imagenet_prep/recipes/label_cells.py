@@ -1,14 +1,43 @@
-"""as_classes, parts_of_cell: the cells of a column of labels -> labels, or lists of them."""
+"""label_of_cell, as_classes, parts_of_cell: the cells of a column of labels -> labels, or lists of
+them.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 _WHOLE = re.compile(r"(-?\d+)\.0+")
 _LIST = re.compile(r"\[.*\]", re.DOTALL)
+
+
+def label_of_cell(cell: Any) -> Any:
+    """The label, or the list of labels, in a cell; None for an empty text, for blanks alone, and
+    for a list without labels.
+    """
+    if isinstance(cell, list):
+        labels = [label for label in cell if not _is_blank(label)]
+        return labels or None
+    return None if _is_blank(cell) else cell
+
+
+def labels_of_cells(cells: Sequence[Any]) -> list[Any]:
+    """The label of each cell, by ``label_of_cell``."""
+    return [label_of_cell(cell) for cell in cells]
+
+
+def texts_if_mixed(cells: list[Any]) -> list[Any]:
+    """Cells of texts and whole numbers as texts; other cells as they are."""
+    if not set(map(type, cells)) >= {int, str}:
+        return cells
+    return [None if cell is None else str(cell) for cell in cells]
+
+
+def _is_blank(value: Any) -> bool:
+    """Whether a value is an empty text, or one of blanks alone."""
+    return isinstance(value, str) and not value.strip()
 
 
 def as_classes(labels: list[Any]) -> list[Any]:
@@ -29,7 +58,7 @@ def as_classes(labels: list[Any]) -> list[Any]:
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             return labels
         texts_in_list = list(map(str, written_list))
-        lists[text] = texts_in_list or None
+        lists[text] = label_of_cell(texts_in_list)
     return [None if label is None else lists[label] for label in labels]
 
 

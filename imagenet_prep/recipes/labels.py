@@ -16,6 +16,7 @@ from imagenet_prep.recipes.box_policy import fault as fault_at
 from imagenet_prep.recipes.classes import NUMBER, Classes, numbered, refuse_below_first
 from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.joined_tables import join_tables, spread
+from imagenet_prep.recipes.label_cells import label_of_cell
 from imagenet_prep.recipes.label_matching import label_policies, match_files
 from imagenet_prep.recipes.labels_file import NO_LABEL, LabelTable, parse_labels
 from imagenet_prep.recipes.recipe_file import RecipeFile
@@ -372,9 +373,10 @@ def _by_number(
     texts: list[str] = []
     names: list[str] = []
     for number in numbers:
-        text = table.words.get(number, str(number))
+        text = label_of_cell(table.words.get(number)) or str(number)
+        name = label_of_cell(table.class_names.get(number)) or text
         texts.append(text)
-        names.append(table.class_names.get(number, text))
+        names.append(name)
     distinct_names = set(names)
     if len(distinct_names) < len(names):
         names = list(map(str, numbers))

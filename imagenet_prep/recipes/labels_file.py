@@ -9,7 +9,13 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from imagenet_prep.recipes.label_cells import are_same, as_classes, parts_of_cell, shown_value
+from imagenet_prep.recipes.label_cells import (
+    are_same,
+    as_classes,
+    labels_of_cells,
+    parts_of_cell,
+    shown_value,
+)
 from imagenet_prep.recipes.one_hot_labels import NO_HOT_COLUMN, hot_labels, one_hot_columns
 from imagenet_prep.recipes.table_rows import (
     FILE_ENDING,
@@ -286,7 +292,7 @@ def _build_table(
         labels = paths
     elif label_column is not None:
         written_labels = columns.pop(label_column)
-        labels = as_classes(written_labels)
+        labels = as_classes(labels_of_cells(written_labels))
     return LabelTable(paths, lines, labels, columns, is_text)
 
 

@@ -53,7 +53,7 @@ def misread(
     classes = ", ".join(map(flow, names[:_MOST_NAMED]))
     if len(names) > _MOST_NAMED:
         classes += ", ..."
-    all_classes = f"or classes: [{classes}], if that is what they are"
+    all_classes = f"or classes: [{classes}], if each of them is a class"
     return Misread(reason.what, "; ".join(filter(None, (reason.choice, all_classes))))
 
 
@@ -141,7 +141,10 @@ def _splits_that_fit(roles: Roles) -> str:
             "a file of labels, and a pattern for each split (splits: {train: {files: "
             "'train/*'}, ...})"
         )
-    return f"splits: {in_flow(places)}"
+    choice = f"splits: {in_flow(places)}"
+    if roles.left_out:
+        choice += f", which leaves {listed(roles.left_out)} out"
+    return choice
 
 
 def in_flow(value: Any) -> str:
@@ -186,9 +189,9 @@ def mask_folders(classes: Mapping[str, Sequence[str]]) -> Misread | None:
     problem = f"the folders {listed(classes)} look like images and their masks, not like classes"
     patterns = [f".../{name}/**/*" for name in others]
     pattern = in_flow(patterns[0] if len(patterns) == 1 else patterns)
-    images_alone = f"the images alone (source: {{files: {pattern}}})"
-    all_classes = f"or classes: {flow_list(classes)}, if that is what they are"
-    return Misread(problem, f"{images_alone}; {all_classes}")
+    only_images = f"only the images (source: {{files: {pattern}}})"
+    all_classes = f"or classes: {flow_list(classes)}, if each of them is a class"
+    return Misread(problem, f"{only_images}; {all_classes}")
 
 
 def _are_masks(

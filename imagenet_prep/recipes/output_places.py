@@ -74,7 +74,7 @@ def place_manifest(
         raise InputError(
             f"{place}: {path} {absence_in_words(path)}, and would be made outside the data",
             f"expected a path below {root}",
-            "name one that is there, or one below that folder",
+            "name an existing file, or one below that folder",
         )
     return path if layout is None or not is_raw else layout.lists_dir / relative
 

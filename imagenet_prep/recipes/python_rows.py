@@ -110,8 +110,12 @@ class Function(Struct, frozen=True):
             functions = _public_functions(module)
             expected = "expected a function of this name, which yields rows"
             if functions:
-                expected = f"expected one of {listed(functions)}"
-            raise InputError(f"{self.path} has no function {name}", expected, CORRECT)
+                expected = f"its functions: {listed(functions)}"
+            raise InputError(
+                f"{self.path} has no function {name}",
+                expected,
+                f"correct python: {self.name} in the recipe, or add the function",
+            )
         if isinstance(rows, (dict, str, bytes)) or not hasattr(rows, "__iter__"):
             problem = f"{self.name} returns {_shown(rows)}"
             raise InputError(problem, "expected rows: yield a dictionary for each image", CORRECT)

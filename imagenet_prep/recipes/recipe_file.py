@@ -272,21 +272,39 @@ class _Nodes:
         return values
 
     def _text(self, node: yaml.Node, subject: str) -> str:
-        """The text of a scalar; YAML can say what UTF-8 can't write."""
+        """The text of a scalar; YAML can say what UTF-8 can't write, and what no path can hold."""
         if not isinstance(node.value, str):
             raise self._refusal(
                 node.start_mark.line, f"{subject} that is not text", "expected the name of a key"
             )
-        if any("\ud800" <= sign <= "\udfff" for sign in node.value):
+        text = _join_surrogates(node.value)
+        if text is None:
             raise self._refusal(
                 node.start_mark.line,
                 "a text holds half of a surrogate pair",
                 "expected text that UTF-8 can store",
             )
-        return node.value
+        if "\0" in text:
+            raise self._refusal(
+                node.start_mark.line,
+                f"{subject} has a null character",
+                r"in double quotes, YAML reads \0 as one",
+                _SINGLE_QUOTES,
+            )
+        return text
 
     def _refusal(self, line: int, problem: str, detail: str, hint: str = "") -> UsageError:
         return UsageError(f"{self._path}, line {line + 1}: {problem}", detail, hint)
+
+
+def _join_surrogates(text: str) -> str | None:
+    """A text with one character for each surrogate pair, as JSON writes it; None if half of one is
+    alone.
+    """
+    try:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    except UnicodeDecodeError:
+        return None
 
 
 _SINGLE_QUOTES = r"put a text that holds \ in single quotes: 'a\b'"

@@ -81,12 +81,12 @@ class RowMarks(Struct, frozen=True):
     def _without_boxes(self, names: Sequence[str], path_of: Callable[[int], AnyPath]) -> InputError:
         """The error for images of files without boxes, where other files have some."""
         boxless = [row for row, name in enumerate(names) if name not in self.images]
-        paths = list(dict.fromkeys(str(path_of(row)) for row in boxless))
+        paths = list(dict.fromkeys(_from_here(path_of(row)) for row in boxless))
         have = "has" if len(paths) == 1 else "have"
         these = "this file" if len(paths) == 1 else "these files"
         images = number_of(len(boxless), "image")
         return InputError(
-            f"{listed(paths)} {have} no boxes, and other files of the source have some ({images})",
+            f"{listed(paths)} ({images}) {have} no boxes, but other files of the source have boxes",
             "expected boxes in all files of the source, or in none",
             f"add boxes to {these}, or take {these} out of the source",
         )
@@ -96,6 +96,14 @@ class RowMarks(Struct, frozen=True):
         images = {change(name): image for name, image in self.images.items()}
         masks = {change(name): path for name, path in self.masks.items()}
         return RowMarks(images, masks, self.class_names)
+
+
+def _from_here(path: AnyPath) -> str:
+    """A path from the current folder, if it is below it."""
+    here = Path.cwd()
+    if isinstance(path, Path) and path.is_relative_to(here):
+        return str(path.relative_to(here))
+    return str(path)
 
 
 def _refuse_other_size(image: RowImage, size: Size) -> None:
@@ -139,14 +147,21 @@ def _other_names(part: RowMarks, other_part: RowMarks) -> InputError:
     name, other_name = pairs[number]
     image = next(iter(part.images.values()))
     other_image = next(iter(other_part.images.values()))
-    other_file = f"the file of {other_image.where}"
-    names = f"{_named_in_words(name)}, and {_named_in_words(other_name)} in {other_file}"
-    problem = f"class {number} of boxes {names}"
-    return fault(image.where, problem, "expected the same classes in all files")
+    file, other_file = _file_of(image), _file_of(other_image)
+    names = f"{_named_in_words(name)} in {file}, but {_named_in_words(other_name)} in {other_file}"
+    return InputError(
+        f"class {number} of the boxes is {names}",
+        "expected the same names in the same order in all files",
+        "write one of these files again, with the names and numbers of the other",
+    )
+
+
+def _file_of(image: RowImage) -> str:
+    return image.where.rpartition(", row ")[0]
 
 
 def _named_in_words(name: str | None) -> str:
-    return f"has the name {name}" if name else "has no name"
+    return name or "without a name"
 
 
 def _shown(size: Size | None) -> str:
@@ -184,7 +199,7 @@ def _are_numbers(objects: Sequence[tuple[RowObject, str]]) -> bool:
             problem = (
                 f"the class of a box is {kinds[0]}, and the class of a box before it is {kinds[1]}"
             )
-            raise fault(place, problem, "expected texts alone, or numbers alone")
+            raise fault(place, problem, "expected only texts, or only numbers")
     return are_numbers
 
 

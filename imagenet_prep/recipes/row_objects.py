@@ -4,19 +4,21 @@ number and a class.
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from imagenet_prep.recipes.box_policy import Corners, corners_of_size, fault
-from imagenet_prep.recipes.json_faults import json_reason
+from imagenet_prep.recipes.json_faults import json_reason, read_json
 from imagenet_prep.text import listed, number_of
 from imagenet_prep.tfrecord.inception import EDGES
 
 _BBOXES = ("bbox", "bboxes")
 _CATEGORIES = ("categories", "category")
+
+_READ_AS_BOXES = "the column objects, which is read as boxes"
+_NO_BOXES = "correct it, or rename the column if it holds no boxes; then run the same command again"
 
 
 class RowObject(NamedTuple):
@@ -34,11 +36,11 @@ def read_objects(value: Any, place: str) -> list[RowObject]:
         return []
     if isinstance(value, str):
         try:
-            value = json.loads(value)
+            value = read_json(value)
         except (ValueError, RecursionError) as error:
-            problem = f"objects: {json_reason(error)}"
+            problem = f"{_READ_AS_BOXES}: {json_reason(error)}"
             expected = 'expected {"bbox": [[x, y, width, height], ...], "categories": [...]}'
-            raise fault(place, problem, expected) from error
+            raise fault(place, problem, expected, _NO_BOXES) from error
     if isinstance(value, list):
         value = _as_lists(value, place)
     boxes, labels = _boxes_and_labels(value, place)
@@ -53,14 +55,15 @@ def _boxes_and_labels(value: Any, place: str) -> tuple[list[Any], list[Any]]:
     """The lists of boxes and of classes; raises InputError if they are no lists, or not there."""
     expected = "expected {bbox: [[x, y, width, height], ...], categories: [...]}"
     if not isinstance(value, dict):
-        raise fault(place, f"objects is {shown_cell(value)}", expected)
+        raise fault(place, f"{_READ_AS_BOXES}, is {shown_cell(value)}", expected, _NO_BOXES)
     bbox = first_of(_BBOXES, value)
     category = first_of(_CATEGORIES, value)
     boxes = value.get(bbox)
     labels = value.get(category)
     if boxes is None or labels is None:
         keys = [str(key) for key, content in value.items() if content is not None]
-        raise fault(place, f"objects has values for {listed(keys) or 'nothing'}", expected)
+        problem = f"{_READ_AS_BOXES}, has values for {listed(keys) or 'nothing'}"
+        raise fault(place, problem, expected, _NO_BOXES)
     for key, values in ((bbox, boxes), (category, labels)):
         if not isinstance(values, list):
             raise fault(place, f"objects: {key} is {shown_cell(values)}", expected)
@@ -80,7 +83,8 @@ def _as_lists(objects: list[Any], place: str) -> dict[str, list[Any]]:
     for shape in objects:
         if not isinstance(shape, dict):
             expected = "expected {bbox: [x, y, width, height], category: ...}"
-            raise fault(place, f"an object is {shown_cell(shape)}", expected)
+            problem = f"{_READ_AS_BOXES}, holds {shown_cell(shape)}"
+            raise fault(place, problem, expected, _NO_BOXES)
         boxes.append(_value_at(_BBOXES, shape))
         labels.append(_value_at(_CATEGORIES, shape))
     return {"bbox": boxes, "category": labels}

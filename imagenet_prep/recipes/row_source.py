@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from imagenet_prep.recipes.box_policy import Size, fault
-from imagenet_prep.recipes.label_cells import are_same
+from imagenet_prep.recipes.label_cells import are_same, label_of_cell
 from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.recipes.row_objects import (
     RowObject,
@@ -26,7 +26,7 @@ from imagenet_prep.recipes.row_objects import (
     read_objects,
     shown_cell,
 )
-from imagenet_prep.text import listed
+from imagenet_prep.text import listed, one_of
 from imagenet_prep.tfrecord.inception import EDGES
 
 FILES = ("file_name", "image_file_name", "filename", "path", "file", "image")
@@ -248,7 +248,7 @@ def find_roles(
     columns = dict.fromkeys(names)
     for column, content in ((image, "images"), (label, "labels")):
         if isinstance(column, str) and column not in columns:
-            expected = f"expected one of {listed(columns, 20)}"
+            expected = f"expected {one_of(columns)}"
             if not columns:
                 expected = "expected a column of this name, got none"
             raise fault(place, f"no column {column} for the {content}", expected)
@@ -329,7 +329,9 @@ def _read_row(row: TableRow, roles: ColumnRoles) -> RowImage:
     if roles.is_box_a_row:
         objects = [*objects, *_box_of(values, roles, place)]
         size = _size_of(values, place)
-    label = values.get(roles.label) if roles.label else None
+    label: Any = None
+    if roles.label:
+        label = label_of_cell(values.get(roles.label))
     placed_objects = [(shape, place) for shape in objects]
     columns = {name: cell for name, cell in values.items() if name not in roles.taken}
     return RowImage(

@@ -24,7 +24,7 @@ from imagenet_prep.recipes.source_rules import (
     refuse_empty_places,
 )
 from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME, grown_from
-from imagenet_prep.text import either
+from imagenet_prep.text import either, listed
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import Boxes
@@ -147,7 +147,7 @@ def _check_labels(file: RecipeFile) -> None:
 
     labels = file.recipe.labels
     if isinstance(labels, Labels) and labels.one_hot is not None and isinstance(labels.label, str):
-        raise file.fault(("labels",), "it has label and one_hot", "expected only one of the two")
+        raise file.fault(("labels",), "it has both label and one_hot", "expected one of them")
 
 
 def _check_growth(file: RecipeFile) -> None:
@@ -295,8 +295,10 @@ def _check_fractions(file: RecipeFile, *, split_count: int) -> None:
     if not fractions:
         return
     if len(fractions) != split_count:
-        problem = "some splits have a fraction, and others don't"
-        raise file.fault(("splits",), problem, "expected a fraction for each split, or for none")
+        others = [name for name in file.recipe.splits or {} if name not in fractions]
+        problem = f"fractions for {listed(fractions)}, and none for {listed(others)}"
+        expected = "expected fractions for all splits, or files (such as a manifest) for all"
+        raise file.fault(("splits",), problem, expected)
     for name, fraction in fractions.items():
         if not 0 < fraction <= 1:
             problem = f"{fraction:.9g} is no fraction"

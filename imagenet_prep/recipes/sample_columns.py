@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.recipes.joined_samples import Samples, join_samples, usual_label
+from imagenet_prep.recipes.label_cells import labels_of_cells, texts_if_mixed
 from imagenet_prep.sources.catalog import CatalogBuilder
 from imagenet_prep.sources.names import shown_name
 from imagenet_prep.sources.tars import Archive
@@ -23,15 +24,14 @@ def join_files(read_file: Callable[[Path], Samples], paths: Sequence[Path]) -> d
 
 def columns_of(samples: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """The values by column; None where a sample has none.
-    A column of texts and whole numbers becomes texts.
+    A column of texts and whole numbers becomes texts, unless all its texts are empty.
     """
     names = dict.fromkeys(name for sample in samples for name in sample)
     columns: dict[str, list[Any]] = {}
     for name in names:
         column = [sample.get(name) for sample in samples]
-        types = set(map(type, column))
-        if types >= {int, str}:
-            column = [None if value is None else str(value) for value in column]
+        if set(map(type, labels_of_cells(column))) >= {int, str}:
+            column = texts_if_mixed(column)
         columns[name] = column
     return columns
 

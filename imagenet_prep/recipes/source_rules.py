@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from imagenet_prep.errors import UsageError
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile
 from imagenet_prep.recipes.source_kinds import OPTIONS, kinds_with_option, source_kinds
 from imagenet_prep.text import either
@@ -32,8 +33,11 @@ def check_source(file: RecipeFile) -> None:
         if getattr(file.recipe, key) is not None
     ]
     if source is None and not classic_keys:
-        expected = "expected, for example, source: {folders: train}, or source: {files: '*.jpg'}"
-        raise file.fault((), "the recipe has no key source", expected)
+        raise UsageError(
+            f"{file.path} has no key source",
+            "expected, for example, source: {folders: FOLDER}, "
+            'source: {files: "FOLDER/*.jpg"} or source: {tar: FILE}',
+        )
     if source is None:
         return
     if classic_keys:
@@ -84,11 +88,12 @@ def only_key(file: RecipeFile, key: Key, mapping: Struct, names: Sequence[str]) 
     """The one of these keys that a mapping has; raises UsageError if it has none or several."""
     present_names = [name for name in names if getattr(mapping, name) is not None]
     if len(present_names) != 1:
-        other_names = _names_in(file, key)
-        problem = f"it has {' and '.join(present_names)}"
+        problem, count = f"it has {' and '.join(present_names)}", "only one"
         if not present_names:
+            other_names = _names_in(file, key)
             problem = f"it has only {', '.join(other_names)}" if other_names else "it is empty"
-        raise file.fault(key, problem, f"expected exactly one of {', '.join(names)}")
+            count = "one"
+        raise file.fault(key, problem, f"expected {count} of {', '.join(names)}")
     return present_names[0]
 
 

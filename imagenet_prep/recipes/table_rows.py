@@ -8,14 +8,13 @@ import codecs
 import csv
 import io
 import itertools
-import json
 import re
 import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from imagenet_prep.recipes.json_faults import json_line, json_reason
+from imagenet_prep.recipes.json_faults import json_line, json_reason, read_json
 from imagenet_prep.recipes.label_cells import are_all
 from imagenet_prep.text import number_of
 
@@ -337,12 +336,9 @@ def _parse_document(content: bytes) -> Any:
     """The value of a JSON document; raises LabelsFault if it is none."""
     text = open_text(content).read()
     try:
-        document = json.loads(text)
-        written = json.dumps(document, ensure_ascii=False)
-        written.encode()  # half of a surrogate pair can't be written
+        return read_json(text)
     except (ValueError, RecursionError) as error:
         raise LabelsFault(json_line(error, text), json_reason(error)) from None
-    return document
 
 
 def _json_rows(document: Any) -> list[Any] | None:
@@ -390,10 +386,7 @@ def _parse_object(line: str, number: int) -> dict[str, Any]:
         LabelsFault: it is none, or UTF-8 can't write its texts.
     """
     try:
-        row = json.loads(line.rstrip("\r\n"))
-        if "\\u" in line:
-            written = json.dumps(row, ensure_ascii=False)
-            written.encode()
+        row = read_json(line.rstrip("\r\n"))
     except (ValueError, RecursionError) as error:
         raise LabelsFault(number, json_reason(error)) from None
     if not isinstance(row, dict):

@@ -177,7 +177,7 @@ def _parts(data: bytes, number: int, record: object) -> dict[str, Mapping[str, F
     try:
         fields = parse_fields(memoryview(data), 0, len(data))
         if any(field not in (1, 2) or wire != 2 for field, wire, _, _ in fields):
-            raise ExampleError  # another message, or no message
+            raise ExampleError
         context, feature_lists = parse_sequence_example(data)
     except ExampleError:
         if not isinstance(record, _BYTES):
@@ -186,8 +186,8 @@ def _parts(data: bytes, number: int, record: object) -> dict[str, Mapping[str, F
                 "expected an Example or a SequenceExample of tf.train",
             ) from None
         raise UsageError(
-            f"record {number} is bytes, but no serialized tf.train.Example or SequenceExample",
-            "expected a dictionary, or a serialized Example or SequenceExample",
+            f"record {number} is bytes that are not a serialized tf.train.Example",
+            "expected a serialized Example or SequenceExample",
             "to write other bytes, put them in a dictionary: {'image': data}",
         ) from None
     first_steps = {name: next(iter(steps), None) for name, steps in feature_lists.items()}
@@ -296,7 +296,7 @@ def _infer(values: Iterable[Any]) -> Kind | None:
         return "float"
     if len(kinds) > 1:
         names = ", ".join(sorted(type_.__name__ for type_ in types))
-        expected = "expected only numbers, or only texts and bytes"
+        expected = "expected only numbers, or only text and bytes"
         raise ValueRuleError(f"it holds values of type {names}: {expected}")
     return kinds.pop() if kinds else None
 

@@ -86,7 +86,7 @@ def _refuse_without_holes(folder: Path) -> None:
                 f"--consume can't free space within a file in {folder}",
                 "expected Linux, and a file system that punches holes: ext4, XFS, Btrfs, ZFS, "
                 "tmpfs",
-                "leave out --consume; the disk then needs space for raw data and shards at once",
+                "leave out --consume; the disk then needs space for both raw data and shards",
             )
 
 

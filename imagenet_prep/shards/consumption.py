@@ -259,8 +259,8 @@ class Consumption(ConsumptionRecord, kw_only=True):
 def _changed(path: Path) -> InputError:
     return InputError(
         f"{path} is gone, or not as --consume wrote it",
-        "without this file, convert can't tell which raw data is used up",
-        Hint("put the file back; or ", _start_again(path.parent)),
+        "expected this file as it was: it says which raw data was consumed",
+        Hint("put it back; or ", _start_again(path.parent)),
     )
 
 
@@ -268,8 +268,8 @@ def _other(file: Path, record: Path) -> InputError:
     """The error for a file whose size or time is not the recorded one, before its pass."""
     return InputError(
         f"{file} has another size or time than {record} says",
-        "one of the two was changed; a part of the images may be gone already",
-        Hint("put both files back as they were; or ", _start_again(record.parent)),
+        "expected that size and time: some of the file may be gone already",
+        Hint(f"put the file or {record.name} back as it was; or ", _start_again(record.parent)),
     )
 
 

@@ -89,17 +89,23 @@ class ExistingShards(Struct, frozen=True):
         may_replace = all(name in planned for name in self.foreign)
         if may_replace and overwrite:
             return
-        hint = "move such shards away, or choose another folder with --output"
+        folder = layout.state_dir.name
+        copy = (
+            "if they were made by imagenet-prep, "
+            f"copy also the folder {folder} that was next to them"
+        )
+        hint = f"{copy}; or move such shards away, or choose another folder with --output"
         grows = any(grown_from(split_of(name))[1] > 1 for name in planned)
         if may_replace and not grows and not layout.rank_parts():  # --overwrite grows nothing
             hint = (
-                "move such shards away, choose another folder with --output, "
+                f"{copy}; or move such shards away, choose another folder with --output, "
                 "or let --overwrite replace those in the way"
             )
         count = number_of(len(self.foreign), "shard")
         raise UsageError(
-            f"{layout.output_dir} holds {count} of unknown origin, {self.foreign[0]} first",
-            f"expected only shards that the files in {layout.state_dir} list",
+            f"{layout.output_dir} holds {count}, {self.foreign[0]} first, "
+            f"that no file in {layout.state_dir} lists",
+            f"expected none, or the files of the run that made them in {layout.state_dir}",
             hint,
         )
 

@@ -80,8 +80,11 @@ def _refuse_strays(plan: Plan, layout: Layout) -> None:
     if strays:
         count = number_of(len(strays), "shard")
         raise InputError(
-            f"{layout.output_dir} holds {count} that the plan does not have, {strays[0]} first",
-            f"expected only the shards of the plan, {layout.plan_path}",
+            (
+                f"{layout.output_dir} holds {count} that {layout.plan_path} does not list, "
+                f"{strays[0]} first"
+            ),
+            "expected only shards that plan.json lists",
             Hint("run the same ", mention("convert"), " again: it says what to do with them"),
         )
 

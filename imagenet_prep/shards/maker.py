@@ -255,8 +255,9 @@ class _Making:
             detail = f"{problem.subject}: {problem.detail}"
             restore = f"restore {self._to_restore} as it was"
         elif altered := self._altered(expected):
-            other_images = f", and of {len(altered) - 1:,} more" if len(altered) > 1 else ""
-            detail = f"the record of {altered[0]}{other_images} would be different now"
+            detail = f"{altered[0]} now gives another record than the shard's index lists"
+            if len(altered) > 1:
+                detail += f", and so do {number_of(len(altered) - 1, 'other image')}"
         return InputError(
             f"{info.name} can't be made again with the same content",
             detail,

@@ -94,6 +94,7 @@ def _class_names(
     classes: dict[str, Sequence[str]] = {}
     try:
         metadata = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
+        json.dumps(metadata, ensure_ascii=False).encode()  # half of a surrogate pair is no name
         features = metadata["info"]["features"]
         for name, feature in features.items():
             if feature.get("_type") == "ClassLabel":

@@ -144,7 +144,10 @@ def container_class(name: str) -> type[Container]:
     try:
         return _container_classes[name]
     except KeyError:
-        raise ValueError(f"it names {name}, which this version does not know") from None
+        raise ValueError(
+            "perhaps it was written by another version of imagenet-prep: "
+            f"this one doesn't know {name}"
+        ) from None
 
 
 class Row(NamedTuple):

@@ -205,9 +205,10 @@ def check_claim(path: Path, shape: Sequence[int], dtype: np.dtype[Any]) -> None:
 def check_expansion(name: str, claimed: int, size: int) -> None:
     """Raise ArrayError if ``size`` bytes would expand to more than deflated data can."""
     if claimed > DEFLATES_TO * size:
-        expected = f"expected at most {DEFLATES_TO:,} times as many"
         raise OtherFormError(
-            f"{name} claims to hold {claimed:,} bytes in {size:,} bytes: {expected}", INTACT_OR_NPZ
+            f"{name} has too few bytes for its arrays: {size:,} bytes, "
+            f"even compressed, can't hold {claimed:,}",
+            f"perhaps not all of its images were written: write it again, or {INTACT_OR_NPZ}",
         )
 
 

@@ -343,7 +343,7 @@ class _Comparison(Struct, frozen=True):
             return {THE_RECORD: f"{error.what}: {error.detail}"}
         except ExampleError as error:
             digest = hashlib.sha256(data).hexdigest()[:12]
-            return {THE_RECORD: f"no Example ({error}): {len(data):,} bytes, SHA-256 {digest}"}
+            return {THE_RECORD: f"{error}: {len(data):,} bytes, SHA-256 {digest}"}
 
 
 def _unmatched(side: int, reports: Mapping[str, PairReport]) -> Unmatched:

@@ -98,7 +98,7 @@ def _refuse_damaged(manifest: Manifest, layout: Layout) -> None:
         raise InputError(
             f"{count} not as {layout.manifest_path} says, {damaged[0]} first",
             "expected the recorded size, index and last record",
-            Hint("this names each fault: ", command("verify", layout.output_dir)),
+            Hint("to see each fault: ", command("verify", layout.output_dir)),
         )
 
 
@@ -118,7 +118,8 @@ def _nothing_to_merge(state: SetState) -> InputError:
             f"expected an unfinished set with a usable plan: {layout.plan_path}",
             Hint("to check the finished set: ", command("verify", layout.output_dir)),
         )
-    return InputError(state.sentence, f"expected a plan: {layout.plan_path}", state.following)
+    expected = f"expected {layout.plan_path} as convert wrote it"
+    return InputError(state.sentence, expected, state.following)
 
 
 def _unfinished(layout: Layout, planned: Manifest, missing: Sequence[str]) -> InputError:

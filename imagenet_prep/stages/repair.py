@@ -114,9 +114,8 @@ def require_manifest(records: SetRecords) -> Manifest:
             )
         return state.manifest
     if state.damage is not None:
-        raise InputError(
-            state.damage.detail, "expected the manifest as it was written", state.damage.remedy
-        )
+        then = Hint(state.damage.remedy, "; then run ", mention("repair"), " again")
+        raise InputError(state.damage.detail, "expected the manifest as it was written", then)
     if state.kind in ("nothing", "foreign"):
         raise InputError(
             f"no manifest in {layout.state_dir}: the content of each shard is unknown",

@@ -95,7 +95,9 @@ def _convert(state: SetState) -> StageStatus:
         if not state.sizes:
             return StageStatus("convert", "not started", "no shards")
         shards = number_of(len(state.sizes), "shard")
-        return StageStatus("convert", "unknown", f"{shards} of unknown origin")
+        return StageStatus(
+            "convert", "unknown", f"{shards} that no file in {state.layout.state_dir} lists"
+        )
     if state.plan is None and not state.covers_plan:
         done = [name for name, info in state.infos.items() if state.sizes.get(name) == info.size]
         detail = f"{number_of(len(done), 'shard')} done; {state.sentence}"

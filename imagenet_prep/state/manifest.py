@@ -159,7 +159,7 @@ REWRITE = Hint(
 )
 
 _WRITE_NEW = Hint(
-    "remove the manifest and run the same ",
+    "remove manifest.json and run the same ",
     mention("convert"),
     f" again: it {KEPT}",
 )
@@ -325,10 +325,11 @@ def changed_boxes_text(changed: Mapping[str, Mapping[str, int]]) -> str:
     return f"{', '.join(counts)}, of {number_of(len(names), 'image')}: {listed(names)}"
 
 
-def not_understood(subject: str) -> InputError:
-    """The error for a manifest with an invalid value in one place."""
+def not_understood(subject: str, path: AnyPath | None = None) -> InputError:
+    """The error for a manifest, at ``path`` if it is known, with an invalid value in one place."""
+    place = path or "manifest.json in the set's folder imagenet-prep"
     return InputError(
-        f"the {subject} in the manifest can't be understood",
+        f"{place}: the {subject} can't be understood",
         "expected the values that imagenet-prep convert writes",
         _WRITE_NEW,
     )

@@ -46,7 +46,7 @@ RESUME = Hint(
 )
 
 _MOVE_STRAYS = Hint(
-    "move the shards that the plan does not have away, then run the same ",
+    "move the shards that plan.json does not list away, then run the same ",
     mention("convert"),
     " again",
 )
@@ -160,7 +160,10 @@ class SetState(Struct, frozen=True, dict=True):
         if self.kind == "part":
             merge = merge_command(layout)
             if self.missing:
-                return Hint("run the ranks that are missing, which this names: ", merge)
+                return Hint(
+                    "merge when all ranks have run; until then it names those that are missing: ",
+                    merge,
+                )
             return Hint("finish it: ", merge)
         if self.damage is not None and not self.missing and not self.strays:
             return self.damage.remedy
@@ -176,7 +179,7 @@ class SetState(Struct, frozen=True, dict=True):
             return _MOVE_STRAYS if self.strays else RESUME
         if self.missing and not self.strays:
             return self._make_again()
-        return Hint("this names each file: ", command("verify", self.layout.output_dir))
+        return Hint("to see each file: ", command("verify", self.layout.output_dir))
 
     def _make_again(self) -> Hint:
         """The command for missing shards; a folder in the place of one is moved away first: nothing
@@ -340,7 +343,8 @@ class _Evidence(Struct, frozen=True):
             return f"{layout.plan_path} can't be understood"
         if any(name in infos for name in sizes):
             return (
-                f"{layout.journal_path.name} lists shards, and the plan and the manifest are gone"
+                f"{layout.journal_path.name} lists shards, but {layout.plan_path.name} and "
+                f"{layout.manifest_path.name} are gone"
             )
         return ""
 
@@ -369,7 +373,7 @@ class _Evidence(Struct, frozen=True):
             return SetState(kind="replacing", **facts)
         if strays:
             count = number_of(len(strays), "shard")
-            reason = f"{count} that the plan does not have, {strays[0]} first"
+            reason = f"{count} that {self.layout.plan_path} does not list, {strays[0]} first"
             return SetState(kind="contradictory", reason=reason, **facts)
         return SetState(kind="part" if self._has_ranks else "unfinished", **facts)
 

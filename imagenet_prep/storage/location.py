@@ -200,7 +200,7 @@ def _bucket_and_key(scheme: str, url: str) -> tuple[str, str]:
     """
     rest = url.partition(":")[2]
     parts = [part for part in rest.split("/") if part not in ("", ".")]
-    # As of s3://$BUCKET/folder where BUCKET is not set: the folder is not taken for a bucket.
+    # As of s3://$BUCKET/folder where BUCKET is not set: the folder is not treated as a bucket.
     is_without_bucket = not parts or rest.startswith("///")
     bucket = "" if is_without_bucket else parts[0]
     if ":" in bucket or _SECRET.search(url):
@@ -247,6 +247,16 @@ def local_or_none(place: AnyPath) -> Path | None:
     return None if isinstance(place, Location) else place
 
 
+def real_path(place: AnyPath) -> AnyPath:
+    """A place with the links in its path followed, whether it exists or not.
+
+    In a loop of links it stays as it is, where resolve() fails before Python 3.13.
+    """
+    if isinstance(place, Location):
+        return place
+    return Path(os.path.realpath(place))
+
+
 def local_path(place: AnyPath) -> Path:
     """The path of a place on this machine, for a step that requires a disk.
 
@@ -289,7 +299,7 @@ def refuse_url(place: object) -> None:
 
 def _is_url(place: object, expected: str) -> UsageError:
     hint = (
-        "copy or mount it, and use the path of the copy; for a local file or folder of that name, "
-        "use its absolute path"
+        "mount its file system and use that path, or use a local path and copy the files; "
+        "for a local file or folder of that name, use its absolute path"
     )
     return UsageError(f"{shown(place)} is a URL", expected, hint)

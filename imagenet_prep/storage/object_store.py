@@ -389,8 +389,8 @@ def client(scheme: str, bucket: str) -> Any:
             ),
             "expected a new process, not a forked one",
             (
-                "start workers by spawn or forkserver: multiprocessing_context='spawn' for a "
-                "PyTorch DataLoader"
+                "start workers by spawn, with multiprocessing_context='spawn' in a PyTorch "
+                "DataLoader, and put the script's work below if __name__ == '__main__':"
             ),
         )
     http, retry = _patience()

@@ -63,7 +63,10 @@ _FIXED_SIZES = {1: 8, 5: 4}
 
 
 class ExampleError(ValueError):
-    """Bytes that are not a tf.train.Example."""
+    """Bytes that are not a tf.train.Example; the text is a sentence about their record."""
+
+    def __init__(self, reason: str = "it is not a tf.train.Example") -> None:
+        super().__init__(reason)
 
 
 def varint(value: int) -> bytes:
@@ -259,7 +262,7 @@ def split_entry(view: Buffer) -> tuple[str, list[Span], list[object]]:
     try:
         return name.decode(), pieces, unknown
     except UnicodeDecodeError:
-        raise ExampleError("a name in it is not UTF-8") from None
+        raise ExampleError from None
 
 
 def split_steps(view: Buffer, pieces: Iterable[Span], unknown: list[object]) -> list[Span]:
@@ -311,7 +314,7 @@ def _read_list(
         elif kind == "int64":
             values += read_varints(view, start, stop)
         elif kind == "float" and (stop - start) % 4:
-            raise ExampleError("a packed float list is not a multiple of 4 bytes")
+            raise ExampleError  # a float has 4 bytes
         else:
             values.append(view[start:stop])
     return values
@@ -362,7 +365,7 @@ def _varint_at(view: Buffer, position: int, stop: int) -> tuple[int, int]:
         if byte < 0x80:
             return number & 0xFFFFFFFFFFFFFFFF, position
         shift += 7
-    raise ExampleError("a number (varint) is cut, or is too long")
+    raise ExampleError  # the number is cut, or too long
 
 
 def parse_fields(view: Buffer, position: int, stop: int) -> list[tuple[int, int, int, int]]:
@@ -384,11 +387,9 @@ def parse_fields(view: Buffer, position: int, stop: int) -> list[tuple[int, int,
         elif wire in _FIXED_SIZES:
             position = start + _FIXED_SIZES[wire]
         else:
-            raise ExampleError(f"it has the wire type {wire}: expected 0, 1, 2 or 5")
-        if position > stop:
-            raise ExampleError("a field runs past the end of its message")
-        if tag < 8:
-            raise ExampleError("a field has the number 0: fields count from 1")
+            raise ExampleError  # no field has this wire type
+        if position > stop or tag < 8:  # past the end, or the field has the number 0
+            raise ExampleError
         fields.append((tag >> 3, wire, start, position))
     return fields
 

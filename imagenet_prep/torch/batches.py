@@ -269,14 +269,15 @@ class BatchCollate:
             expected = (
                 "expected at least one sound record: only imagenet_prep's Loader can skip a batch"
             )
-            raise empty_batch(len(damaged), "a batch", expected)
+            remedy = "give the DataLoader itself a larger batch_size (it doesn't take the Loader's)"
+            raise empty_batch(len(damaged), "a batch", expected, remedy)
         return self._batch(items)
 
 
-def empty_batch(count: int, where: str, expected: str) -> InputError:
+def empty_batch(count: int, where: str, expected: str, remedy: str) -> InputError:
     """The error of a batch that must come, whose records are all damaged."""
     what = f"{where} has {number_of(count, 'damaged record')} and no other"
-    hint = "choose a larger batch_size, or repair the records that the warnings name"
+    hint = f"{remedy}, or repair the records that the warnings name"
     return InputError(what, expected, hint)
 
 

@@ -56,7 +56,7 @@ class Loader(DataLoader[Any]):
 
     Workers end with the iterator, or with the Loader if it has persistent_workers; ``close()`` and
     the end of a ``with`` statement end them too. A data set in an object store starts them by
-    "spawn".
+    "spawn": the script's work must be below ``if __name__ == "__main__":``.
 
     Args:
         dataset: the images. All records of a data set other than ImageDataset are mixed, whatever
@@ -340,7 +340,9 @@ class LoaderIterator(Iterator[Any]):
             loader._left_out.add(record.number, record.fault, record.words)
         if loaded.batch is None and loaded.damaged and loader.world > 1:
             expected = "expected at least one sound record: all ranks wait for a batch"
-            raise empty_batch(len(loaded.damaged), f"a batch of rank {loader.rank}", expected)
+            place = f"a batch of rank {loader.rank}"
+            remedy = "choose a larger batch_size"
+            raise empty_batch(len(loaded.damaged), place, expected, remedy)
         return loaded.batch
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.mask_pixels import decode_mask
 from imagenet_prep.reading.shard import Record
-from imagenet_prep.text import listed, number_of
+from imagenet_prep.text import number_of, one_of
 from imagenet_prep.tfrecord.object_features import OBJECT_FEATURES
 
 LABELS = OBJECT_FEATURES["boxes.label"].name
@@ -36,14 +36,20 @@ _FAR_OUTSIDE = 2.0
 """A larger coordinate may be in pixels."""
 
 _SHOWN = 20
-_REMAKE = "start again from the images, with a recipe"
+_REMAKE = (
+    "write the records again, with the program that made them, or from the images, with a recipe"
+)
 _WITHOUT_BOXES = f"{_REMAKE} that has boxes there; an image without an object has an empty list"
 _OUTSIDE = f"{_REMAKE} that has boxes_outside: clip"
-_SWAPPED = f"swap the corners in the annotations, and {_REMAKE}"
+_SWAPPED = "swap the corners in the annotations, and write the records again"
 _WITHOUT_VALUES = {
     MASKS: f"{_REMAKE} that has masks of objects",
     NAMES: f"{_REMAKE} that has the class of each object",
 }
+_IN_PIXELS = (
+    "in the program that wrote the records, divide x by the width and y by the height, "
+    "and write them again"
+)
 _BY_NAME = "DetectionDataset(records, class_names=['cat', 'dog'])"
 
 
@@ -78,8 +84,11 @@ class RecordObjects:
             corners = ", ".join(f"{corner:g}" for corner in boxes[number])
             expected = "expected xmin, ymin, xmax, ymax relative to the image, from 0 to 1"
             hint = _OUTSIDE
-            if not np.abs(boxes[number]).max() <= _FAR_OUTSIDE:
-                hint = _REMAKE  # NaN, or in pixels: clipped, it would be the whole image
+            if np.isnan(boxes[number]).any():
+                hint = _REMAKE
+            elif np.abs(boxes[number]).max() > _FAR_OUTSIDE:  # clipped, it would be the whole image
+                expected += f"; it may be in pixels: the image has {width} x {height}"
+                hint = _IN_PIXELS
             if is_inside[number].all():
                 expected = "expected xmin, ymin, xmax, ymax, the upper left corner first"
                 hint = _SWAPPED
@@ -205,7 +214,7 @@ class ObjectClasses(Struct, frozen=True):
                 expected = f"a whole number from {first} up"
                 numbers_from_1 = [str(number) for number in self._numbers if number >= first]
                 if numbers_from_1:
-                    expected = f"one of {listed(numbers_from_1, _SHOWN)}"
+                    expected = one_of(numbers_from_1, _SHOWN)
                 raise InputError(
                     f"{objects.record.place} has an object of class {number}",
                     f"expected {expected}",
@@ -238,7 +247,7 @@ class ObjectClasses(Struct, frozen=True):
             if name not in labels:
                 expected = "the argument class_names, which numbers the classes"
                 if labels:
-                    expected = f"one of {listed(labels, _SHOWN)}"
+                    expected = one_of(labels, _SHOWN)
                 hint = f"add {name!r} to class_names" if self.is_by_name else _BY_NAME
                 raise InputError(
                     f"{objects.record.place} has an object of class {name!r}",

@@ -93,7 +93,7 @@ def init(
     is_about_folder = bool(as_structure) or options != InitOptions()
     if is_list:
         if is_about_folder or example or folder is not None or output is not None:
-            raise UsageError("--list with other arguments", "expected --list alone")
+            raise UsageError("--list with other arguments", "expected --list without them")
         return _list_examples()
     if example is not None:
         if is_about_folder:

@@ -113,14 +113,18 @@ def print_conclusion(verdict: Verdict | RawVerdict, *, error: bool = False) -> N
         tell(verdict.remarks, error=error)
 
 
+_FOUND = {"missing-shard": "missing"}
+"""Kinds of faults of a shard whose name would not describe the shard."""
+
+
 def print_repair(run: RepairRun, quiet: bool) -> None:
     """Print each shard that was made again, and what was wrong with it."""
     if quiet:
         return
     for name in run.repair.made:
         faults = run.found.faulty.get(name, ())
-        fault_list = ", ".join(fault.value for fault in faults)
-        tell(f"repair: {name} made again ({fault_list})")
+        fault_list = ", ".join(_FOUND.get(fault.value, fault.value) for fault in faults)
+        tell(f"repair: {name} made again (before: {fault_list})")
     for name in run.repair.unchanged:
         tell(f"repair: {name} unchanged: it is as convert made it")
     if not run.repair.made:

@@ -277,7 +277,7 @@ def _unread_masks(inspection: Inspection, matched: MatchedImages) -> list[str]:
     name = inspection.folder.resolve().name
     paths = flow_list([f"{name}/{folder}" for folder in folders])
     keys = f"mask: {{folder: {paths}, unmasked: skip}}"
-    hint = f"for the images with a mask alone, add {keys} and, to boxes, missing: ignore"
+    hint = f"to keep only the images with a mask, add {keys} and, to boxes, missing: ignore"
     return [f"{count} in {listed(folders)}, not read; {hint}"]
 
 
@@ -327,7 +327,7 @@ def _refuse(
     tables = [table.name for table in inspection.labels if table.name in annotation_files]
     if tables:
         command = inspection.command_as("with-labels")
-        columns = Hint(f"to take the columns of {tables[0]} alone: ", command)
+        columns = Hint(f"to read only the columns of {tables[0]}: ", command)
         hint = join_hints("; ", filter(None, (error.hint, columns)))
         error = InputError(error.what, error.detail, hint)
     return Interpretation(

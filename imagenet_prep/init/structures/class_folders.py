@@ -201,8 +201,14 @@ def _question_of_lists(inspection: Inspection, ways_to_divide: Sequence[SplitLis
     count = f"{len(ways_to_divide)} ways to split the images"
     first_files = [listed(lists.files.values()) for lists in ways_to_divide[:_MOST_QUESTIONS]]
     problem = f"{inspection.folder}: {count}: {'; '.join(first_files)}"
-    hint = Hint("take one: ", join_hints("; or ", commands))
-    return InputError(problem, "expected one list for each split", hint)
+    lead = "take one: "
+    unnamed = len(ways_to_divide) - len(first_files)
+    if unnamed:
+        problem += f"; and {unnamed} more"
+        lead = "take one, for example: "
+        commands = commands[:1]
+    hint = Hint(lead, join_hints("; or ", commands))
+    return InputError(problem, "expected one list for each split, or no list", hint)
 
 
 # what would be lost or misread --------------------------------------------------------------------
@@ -289,9 +295,8 @@ def _of_another_case(inspection: Inspection, shape: Shape) -> list[InputError]:
     if not doubles:
         return []
     first_names = " and ".join(doubles[0])
-    problem = (
-        f"{inspection.folder}: classes that differ in the case of letters alone: {first_names}"
-    )
+    difference = "differ only in upper and lower case"
+    problem = f"{inspection.folder}: classes whose names {difference}: {first_names}"
     hint = "give their folders one name"
     if not any(Path(move.words[-1]).exists() for move in moves):
         hint = Hint("to make them one: ", in_sequence(moves))

@@ -349,7 +349,9 @@ def _other_members(inspection: Inspection, content: Content) -> tuple[list[Input
         f"{inspection.folder}: {counted(data)} in {_tars(inspection)} would not be read: "
         f"{listed(data)}"
     )
-    fault = InputError(problem, f"expected {nouns} alone", _unpacking_tars(inspection))
+    fault = InputError(
+        problem, f"expected only {nouns} in {_tars(inspection)}", _unpacking_tars(inspection)
+    )
     return [fault], skip_notes
 
 

@@ -40,7 +40,7 @@ from imagenet_prep.recipes.schema import Recipe, Source
 from imagenet_prep.recipes.splits import place_of_split
 from imagenet_prep.sources.names import text_of
 from imagenet_prep.sources.parquets import first_heads, has_images
-from imagenet_prep.text import listed, number_of
+from imagenet_prep.text import listed, number_of, one_of
 
 _METADATA = "metadata"
 _COLUMN = re.compile(r"(.*_)?file_name")
@@ -198,7 +198,7 @@ def _check_splits(table: Path, rows: Rows, options: InitOptions) -> None:
     for split, value in options.splits.items():
         if value not in values:
             problem = f"{table} has no column of splits with the value {value} of --split {split}"
-            expected = f"expected one of {listed(values, 20)}" if values else ""
+            expected = f"expected {one_of(values)}" if values else ""
             hint = Hint("without --split: ", options.command(table, splits={}))
             raise UsageError(problem, expected, hint)
     other_values = [value for value in values if value not in options.splits.values()]

@@ -99,7 +99,7 @@ def _faults_of_masks(inspection: Inspection, items: Sequence[str]) -> list[Input
         f"move the masks away, or use them in a recipe: {key[1:-1]}; "
         "if they are images like the others, write a recipe without labels"
     )
-    return [InputError(problem, "expected images alone", hint)]
+    return [InputError(problem, "expected only images, without masks next to them", hint)]
 
 
 def _suffix_of_masks(items: Sequence[str]) -> str:

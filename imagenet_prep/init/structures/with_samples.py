@@ -39,6 +39,7 @@ from imagenet_prep.recipes.array_groups import rival_files
 from imagenet_prep.recipes.array_sets import FILE
 from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.joined_samples import Samples, split_of
+from imagenet_prep.recipes.label_cells import labels_of_cells
 from imagenet_prep.recipes.path_parts import base_name, grouped
 from imagenet_prep.recipes.sample_sources import list_samples
 from imagenet_prep.recipes.source_kinds import kinds_with_samples, source_kinds
@@ -452,9 +453,9 @@ def _check_label(inspection: Inspection, samples: Samples) -> None:
         raise error.with_choices(choices[:_MOST_ALTERNATIVES])
     if label is None:
         return
-    cells = samples.columns[label]
-    if None in cells:
-        name = samples.names[cells.index(None)]
+    labels = labels_of_cells(samples.columns[label])
+    if None in labels:
+        name = samples.names[labels.index(None)]
         problem = f"{inspection.folder}: {name} has no {label}"
         hint = "add it"
         if label in _columns_of_labels(samples):
@@ -465,7 +466,8 @@ def _check_label(inspection: Inspection, samples: Samples) -> None:
 
 def _choice(inspection: Inspection, samples: Samples, column: str) -> str:
     """A column of labels in one line, which ends with its command."""
-    labels = [label for label in samples.columns[column] if label is not None]
+    cells = samples.columns[column]
+    labels = [label for label in labels_of_cells(cells) if label is not None]
     sample_counts = f"{len(labels):,} of {number_of(len(samples.names), 'sample')}"
     class_count = len(set(flat_labels(labels)))
     classes = number_of(class_count, "class", "classes")

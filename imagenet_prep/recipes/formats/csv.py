@@ -28,6 +28,7 @@ from imagenet_prep.recipes.formats import NUMBERING, AnnotatedFolder, Format, Pr
 from imagenet_prep.recipes.labels_file import LABELS, PATHS
 from imagenet_prep.recipes.path_parts import stem_of
 from imagenet_prep.recipes.table_rows import LabelsFault, csv_rows
+from imagenet_prep.text import one_of
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -156,7 +157,7 @@ def _no_column(path: Path, role: str, name: str | None, header: Sequence[str]) -
     problem = f"{path}: no column for {role}"
     if name is not None:
         problem = f"{path}: no column {name} for {role}"
-    expected = f"expected one of {', '.join(header)}"
+    expected = f"expected {one_of(header, len(header))}"
     hint = f"name the column in the recipe's `boxes`: columns: {{{role}: COLUMN}}"
     if role in ("xmax", "ymax"):
         hint += "; for boxes with a width and a height: {box_width: COLUMN, box_height: COLUMN}"

@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 _Json = Mapping[str, Any]
 """A task, or a region of an image."""
 
-_SHAPES = ("rectanglelabels", "polygonlabels", "ellipselabels")
+_SHAPES = {
+    "rectanglelabels": "x, y, width and height, each a number in percent",
+    "polygonlabels": "points: pairs of x and y, each a number in percent",
+    "ellipselabels": "x, y, radiusX and radiusY, each a number in percent",
+}
+"""The numbers of each shape, for messages."""
+
 _OTHER_SHAPES = re.compile("(brush|keypoint|vector)labels")
 _UPLOADED = re.compile(r"[0-9a-f]{8}-(?=.)")
 """The start of the name of an uploaded file: Label Studio puts it there."""
@@ -115,8 +121,8 @@ def _read_object(region: _Json, place: str) -> DrawnObject:
     try:
         return _place_object(region, shape, place)
     except (KeyError, TypeError, ValueError) as error:
-        problem = f"a value of the region of {shape} is missing or not a valid number"
-        raise fault(place, problem, "expected the numbers that Label Studio writes") from error
+        problem = f"a number of the region of {shape} is missing or invalid"
+        raise fault(place, problem, f"expected {_SHAPES[shape]}") from error
 
 
 def _is_one_name(labels: Any) -> bool:

@@ -80,6 +80,16 @@ def _rows(path: Path) -> Iterator[tuple[str, str, _ViaRegion | None]]:
         yield name, place, region
 
 
+_POINTS = "all_points_x and all_points_y of one length"
+_NUMBERS = {
+    "rect": "x, y, width and height",
+    "circle": "cx, cy and r",
+    "ellipse": "cx, cy, rx and ry",
+    "polygon": _POINTS,
+    "polyline": _POINTS,
+}
+"""The numbers of each shape, for messages."""
+
 _EXAMPLES = {
     "region_shape_attributes": '{"name": "rect", ...}',
     "region_attributes": '{"class": "cat"}',
@@ -122,8 +132,9 @@ def _read_object(region: _ViaRegion, class_attribute: str | None, place: str) ->
             corners = corners_around(*check_numbers(centre_and_radii))
             return DrawnObject(class_name, corners, place)
     except (KeyError, TypeError, ValueError) as error:
-        problem = f"a value of the {shape_name} is missing or not a valid number"
-        raise fault(place, problem, "expected the numbers that VIA writes") from error
+        problem = f"a number of the {shape_name} is missing or invalid"
+        expected = f"expected {_NUMBERS[str(shape_name)]}, each a number"
+        raise fault(place, problem, expected) from error
     problem = f"the shape is {shape_name!r}" if shape_name else "the shape has no name"
     raise fault(place, problem, "expected rect, circle, ellipse, polygon or polyline")
 

@@ -99,7 +99,10 @@ def _unreadable(path: Path, start: bytes, number: int, error: Exception) -> Inpu
     place = path if isinstance(error, FramingError) else f"{path}, record {number:,},"
     hint = "get a sound copy of the file, or move it away"
     if isinstance(error, _ContentError):
-        hint = "move the file away"
+        hint = (
+            "write a function that reads the file, for source: {python: MODULE:FUNCTION}; "
+            "or move the file away"
+        )
     if isinstance(error, _NoImageError):
         hint = (
             "if its pixels are raw, encode them as PNG or JPEG first, or write a function for "
@@ -122,7 +125,7 @@ def _parse_record(record: Framed) -> tuple[dict[str, Feature], str, bytes]:
     try:
         features = parse_example(record.data)
     except ExampleError as error:  # the record is as it was written
-        raise _ContentError(f"it is no Example: {error}") from error
+        raise _ContentError(str(error)) from error
     image_feature = _find_image(features)
     return features, image_feature, bytes(features[image_feature].values[0])  # type: ignore[arg-type]
 

@@ -5,7 +5,6 @@ Source: https://github.com/webdataset/webdataset, "The WebDataset Format".
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.joined_samples import Samples, usual_label
-from imagenet_prep.recipes.json_faults import json_reason
+from imagenet_prep.recipes.json_faults import json_reason, read_json
 from imagenet_prep.recipes.recipe_file import shortened
 from imagenet_prep.recipes.sample_columns import columns_of
 from imagenet_prep.recipes.sample_sources import list_sample_inputs
@@ -143,9 +142,7 @@ def _member_value(data: bytes, ending: str, name: str) -> Any:
     try:
         text = data.decode().removeprefix("\ufeff").strip()
         if ending == "json":
-            value = json.loads(text)
-            if "\\u" in text:  # half a character may be written so
-                json.dumps(value, ensure_ascii=False).encode()
+            value = read_json(text)
             return value if isinstance(value, dict) else {"json": value}
         return int(text) if ending == "cls" and _INT.fullmatch(text) else text
     except (ValueError, RecursionError) as error:
