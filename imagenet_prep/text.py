@@ -64,6 +64,17 @@ def row_text(number: int) -> str:
     return f"row {number + 1:,}"
 
 
+_MOST_DIGITS = 18
+
+
+def parse_whole(text: str) -> int | None:
+    """The whole number that a text has in ASCII digits; None for another text, and for more than 18
+    digits, which count and number nothing: Python refuses to read more than 4,300.
+    """
+    is_whole = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+    return int(text) if is_whole else None
+
+
 SIZES = "expected a whole number of bytes above 0, perhaps with a unit: 100MB, 2 kB or 1.5GiB"
 """The grammar of sizes, for messages."""
 

@@ -712,7 +712,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
             save(folder / "yolo/data.yaml", "names: {0: a, 1: b, 2: c, 4: d}\n"),
             yolo("3 0.5 0.5 0.1 0.1")(folder),
         ),
-        "line 2: class 3 has no name; expected one in `names`",
+        "line 2: class 3 has no name in data.yaml; expected a name for every class of a box",
     ),
     "YOLO: an empty list of names": (
         YOLO.replace("data.yaml", "classes.txt"),
@@ -1410,11 +1410,11 @@ REFUSED: Mapping[str, tuple[Callable[[Path], object], str | None, tuple[str, ...
         None,
         ("val.txt, line 2: 2007_9 leads to no file of `source`, or to several",),
     ),
-    "VOC: lists of other images": (STRANGE, None, ("no line is the name of an image",)),
+    "VOC: lists of other images": (STRANGE, None, ("no line names an image of",)),
     "VOC: lists of other images, asked": (
         STRANGE,
         "pascal-voc",
-        ("no line is the name of an image",),
+        ("no line names an image of",),
     ),
     "VOC: no counterparts": (without_counterparts, None, (*LOST, "--as pascal-voc")),
     "YOLO: no list": (
@@ -1422,7 +1422,7 @@ REFUSED: Mapping[str, tuple[Callable[[Path], object], str | None, tuple[str, ...
         None,
         (
             "data.yaml: val: no line of val.txt names an image of",
-            "or take train and val out",
+            "or remove train and val from it",
         ),
     ),
     "YOLO: a list that is not there": (
@@ -1433,7 +1433,10 @@ REFUSED: Mapping[str, tuple[Callable[[Path], object], str | None, tuple[str, ...
     "darknet: a list of other images": (
         darknet_of_other_images,
         None,
-        ("obj.data: valid: no line of val.txt names an image of", "or take train and valid out"),
+        (
+            "obj.data: valid: no line of val.txt names an image of",
+            "or remove train and valid from it",
+        ),
     ),
     "YOLO: in no list": (
         ONE_IMAGE,

@@ -86,7 +86,7 @@ def test_a_shard_of_another_conversion(layout: Layout, tmp_path: Path, made_tiny
         shutil.copy(other.index_dir / path.name, path)
     problem = one(look(layout).problems)
     assert (problem.kind, problem.subject) == (K.WRONG_CONTENT, SHARD)
-    assert "no sound index" in problem.detail
+    assert "without a sound index file" in problem.detail
 
 
 # labels -------------------------------------------------------------------------------------------

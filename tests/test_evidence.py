@@ -806,6 +806,16 @@ def test_names_alone_are_no_names_of_words() -> None:
     assert caught.value.hint == f"write a line for each class: {line}"
 
 
+def test_ids_of_thousands_of_digits_are_no_numbers(tmp_path: Path) -> None:
+    """Python refuses to read them as numbers."""
+    many_digits = "9" * 4301
+    names = read_names(Path("n.txt"), b"cat\ndog\n").names_of((many_digits, "1"))
+    assert names == {"1": "dog"}
+    listed_names = f"{many_digits} dog\n1 cat\n".encode()
+    Made({**images(*CATS), "classes.txt": listed_names}).save(tmp_path / "data")
+    assert "classes: [cat, dog]" in init(tmp_path / "data", tmp_path / "r.yaml", ENGINE).text
+
+
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 @pytest.mark.parametrize(("where", "sign"), [("n.csv", ","), ("n.csv", ";"), ("n.tsv", "\t")])
 @pytest.mark.parametrize("heading", ["id{}name\n", ""])

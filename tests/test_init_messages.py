@@ -308,7 +308,7 @@ SAYINGS: dict[str, Saying] = {
         JOINED,
         "",
         (
-            "2 obstacles: data/train.csv, data/val.csv name 9 of 10 images, and not 9.jpg",
+            "2 problems: (1) data/train.csv, data/val.csv name 9 of 10 images, and not 9.jpg",
             ": 1 path leads to no image: none.jpg in data/val.csv, line 5",
             "\nto write the recipe all the same, run the command with --as with-labels below\n",
         ),
@@ -533,7 +533,7 @@ SAYINGS: dict[str, Saying] = {
     "classes of arrays": Saying(
         {f"{label}/{number}.npy": ARRAY for label in "ab" for number in range(2)},
         "",
-        ("\narrays per class: a 2, b 2\n",),
+        ("\narrays per class: a (2), b (2)\n",),
         status=0,
     ),
     "a GIF among TIFFs": Saying(

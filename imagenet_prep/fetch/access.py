@@ -197,7 +197,7 @@ def _send_form(session: Session, form: LoginForm, credentials: Credentials, url:
         host, (scheme, _, _) = host_of(url), session.home
         raise AccessError(
             f"the sign-in form of {host} can't be trusted with a password",
-            f"expected a form that sends it to {scheme}://{host}, and not in a URL (POST)",
+            f"expected a form that sends it to {scheme}://{host} by POST, not in a URL",
             answer_checks.with_browser(url),
         )
     session.post(form.action, form.filled(credentials.username, credentials.password)).close()
@@ -340,7 +340,7 @@ def _refused(
     elif credentials.origin:  # a call from Python gives its own
         check = f"{check} set {variables}, or"
     with_cookies = answer_checks.WITH_COOKIES
-    new_account = f"); without an account, {answer_checks.new_account(url)}"
+    new_account = f"); if you have no account, {answer_checks.new_account(url)}"
     return answer_checks.RefusedError(what, detail, Hint(check, " ", with_cookies, new_account))
 
 

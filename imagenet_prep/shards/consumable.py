@@ -66,7 +66,7 @@ def _refuse_obstacle(container: Container, layout: Layout, *, splits: int) -> No
     path = local_path(container.path)
     obstacle = _find_obstacle(container, path, layout)
     if splits > 1:
-        obstacle = "it holds several splits, so none of it can be freed before the last one is made"
+        obstacle = "it holds several splits, and --consume needs a file for each split"
     if obstacle:
         raise UsageError(f"{path} can't be consumed", obstacle, "leave out --consume")
     if not known_digests(layout, path):

@@ -16,7 +16,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.mask_pixels import decode_mask
 from imagenet_prep.reading.shard import Record
-from imagenet_prep.text import number_of, one_of
+from imagenet_prep.text import number_of, one_of, parse_whole
 from imagenet_prep.tfrecord.object_features import OBJECT_FEATURES
 
 LABELS = OBJECT_FEATURES["boxes.label"].name
@@ -156,8 +156,8 @@ class RecordObjects:
         """COCO's id of the image as a number; otherwise the name of its file."""
         name = self.features.get(_ID)
         text = str(name, "utf-8", "replace") if isinstance(name, bytes) else self.record.filename
-        is_number = text.isascii() and text.isdigit() and str(int(text)) == text
-        return int(text) if is_number else text
+        number = parse_whole(text)
+        return text if number is None or str(number) != text else number
 
 
 def read_mask(

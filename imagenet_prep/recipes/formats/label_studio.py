@@ -13,7 +13,12 @@ from urllib.parse import unquote
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.annotation_files import check_numbers, read_json
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject
-from imagenet_prep.recipes.box_policy import corners_around, corners_of_size, fault
+from imagenet_prep.recipes.box_policy import (
+    DRAW_AGAIN,
+    corners_around,
+    corners_of_size,
+    fault,
+)
 from imagenet_prep.recipes.formats import NUMBERING, Format
 
 if TYPE_CHECKING:
@@ -112,7 +117,7 @@ def _read_object(region: _Json, place: str) -> DrawnObject:
     shape = next(names, "")
     if region.get("rotation"):
         problem = "the region is rotated"
-        raise fault(place, problem, "expected a rotation of 0")
+        raise fault(place, problem, "expected a rotation of 0", DRAW_AGAIN)
     if shape not in _SHAPES:
         problem = f"the region has {shape or 'no label'}"
         raise fault(place, problem, f"expected one of {', '.join(_SHAPES)}")
