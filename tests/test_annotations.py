@@ -956,15 +956,19 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "names of COCO": (
         ONE + "boxes: {coco: a.json, names: [a]}\n",
         nothing,
-        "boxes.names: coco has no use for it",
+        "boxes.names: it can't be combined with coco",
     ),
     "two kinds": (ONE + "boxes: {voc: xml, yolo: txt}\n", nothing, "boxes: it has voc and yolo"),
     "Inception's records": (
         XMLS + "record: inception\n",
         nothing,
-        "boxes: record: inception and boxes can't be combined",
+        "boxes: it can't be combined with record: inception",
     ),
-    "numbers": (XMLS + "content: pixels\n", nothing, "boxes: content is pixels"),
+    "numbers": (
+        XMLS + "content: pixels\n",
+        nothing,
+        "boxes: content is pixels",
+    ),
     "an unknown key": (ONE + "boxes: {vok: xml}\n", nothing, "boxes.vok: no such key"),
     "a wrong type": (
         XMLS + "record: {a: {from: boxes.xmin, type: int64}}\n",

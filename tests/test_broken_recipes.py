@@ -136,35 +136,35 @@ RECIPES = {
     ),
     "class folders of files": (
         "source: {files: x, class_folder: inner}\n",
-        "files has no use for it",
+        "it can't be combined with files",
         "or tar",
     ),
-    "no file": ("source: {files: []}\n", "line 1: source.files: nothing in it", "a pattern"),
+    "no file": ("source: {files: []}\n", "line 1: source.files: it is empty", "a pattern"),
     "an empty mapping of files of labels": (
         FILES + "labels: {file: {}}\n",
-        "labels.file: nothing in it",
+        "labels.file: it is empty",
         "a path",
     ),
     "no file of boxes": (
         FILES + "boxes: {coco: {train: []}}\n",
-        "boxes.coco.train: nothing in it",
+        "boxes.coco.train: it is empty",
         "a path",
     ),
-    "no folder of masks": (FILES + "mask: {folder: []}\n", "mask.folder: nothing in it", "a path"),
+    "no folder of masks": (FILES + "mask: {folder: []}\n", "mask.folder: it is empty", "a path"),
     "no file of a split": (
         "source:\n  tfrecord:\n    train: []\n",
-        "line 3: source.tfrecord.train: nothing in it",
+        "line 3: source.tfrecord.train: it is empty",
         "a pattern",
     ),
     "no split of files": (
         "source: {parquet: {}}\n",
-        "line 1: source.parquet: nothing in it",
+        "line 1: source.parquet: it is empty",
         "a pattern",
     ),
     "a word for a split": (
         FOLDERS + "splits: {train: true}\n",
-        "splits.train: true describes no split",
-        "value: ...}",
+        "splits.train: it is true",
+        "such as {folder: train}",
     ),
     "two sources in one": (
         "source:\n  files: a\n  tar: b\n",
@@ -181,7 +181,7 @@ RECIPES = {
         "line 2: shard_size: '100 megabytes'",
         "100MB",
     ),
-    "half a range": (FILES + "min_val: 0\n", "line 2: min_val: max_val is missing", "both"),
+    "half a range": (FILES + "min_val: 0\n", "line 2: min_val: it requires max_val", "both"),
     "endless range": (
         FILES + "min_val: 0\nmax_val: 1e999\n",
         "line 3: max_val: it is inf",
@@ -205,7 +205,7 @@ RECIPES = {
     ),
     "no place": (
         FOLDERS + "splits:\n  train: {}\n",
-        "line 3: splits.train: nothing in it",
+        "line 3: splits.train: it is empty",
         "one of folder",
     ),
     "fractions of a little more than 1": (
@@ -215,7 +215,7 @@ RECIPES = {
     ),
     "fractions of a list of files": (
         "manifest_file: m.txt\nsplits: {a: 0.5, b: 0.5}\nstratified: true\n",
-        "line 3: stratified: manifest_file and stratified can't be combined",
+        "line 3: stratified: it can't be combined with manifest_file",
         "one of the two",
     ),
     "split's first sign": (
@@ -246,8 +246,8 @@ RECIPES = {
     "layout": (FILES + "record: imagenet\n", "no kind of record is called 'imagenet'", "inception"),
     "inception of numbers": (
         FILES + "content: array\nrecord: inception\n",
-        "line 3: record",
-        "a mapping",
+        "line 3: record: it can't be combined with content: array",
+        "as a JPEG",
     ),
     "no column": (
         FOLDERS + "record:\n  a: encoded\n  b: hight\n",
@@ -400,7 +400,7 @@ INPUTS = {
     ),
     "hidden files alone": (
         "source: {folders: hidden}\n",
-        "line 1: no files in ",
+        "line 1: no file in ",
         "skipped: rose/.0.png (hidden)",
     ),
     "masks in a file": (

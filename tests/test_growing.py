@@ -202,7 +202,7 @@ def test_ranks_grow_a_set_together(folder: Path) -> None:
         ("gone", "differs from earlier runs: 1 file is not in split train any more: a/0000.jpg"),
         ("longer", "differs from earlier runs: 1 file has another length now: a/0000.jpg"),
         ("same length", " differ: other images, or a copy that did not keep the times"),
-        ("new first class", "Z is no class of train"),
+        ("new first class", "Z is a new class, which the shards of train"),
         ("without grow", "other inputs or with other settings"),
     ],
 )
