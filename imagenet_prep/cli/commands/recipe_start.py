@@ -120,7 +120,7 @@ def init(
 def _other_form() -> UsageError:
     """The error for arguments of which one form of init can't use one, or lacks one."""
     return UsageError(
-        "init can't use these arguments together",
+        "these arguments are not one of the three forms of init",
         "expected a folder or a file of data, with any options; or --list alone; "
         "or --example NAME, with at most one file to write",
     )
