@@ -64,6 +64,17 @@ def row_text(number: int) -> str:
     return f"row {number + 1:,}"
 
 
+_MOST_DIGITS = 18
+
+
+def parse_whole(text: str) -> int | None:
+    """The whole number that a text has in ASCII digits; None for another text, and for more than 18
+    digits, which count and number nothing: Python refuses to read more than 4,300.
+    """
+    is_whole = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+    return int(text) if is_whole else None
+
+
 SIZES = "expected a whole number of bytes above 0, perhaps with a unit: 100MB, 2 kB or 1.5GiB"
 """The grammar of sizes, for messages."""
 
@@ -114,6 +125,12 @@ def either(names: Iterable[str]) -> str:
     alternatives = list(names)
     final = alternatives.pop()
     return f"{', '.join(alternatives)} or {final}" if alternatives else final
+
+
+def one_of(names: Iterable[str], shown: int = 20) -> str:
+    """The names that are expected, for messages: "a" if there is no other, or "one of a, b"."""
+    all_names = list(names)
+    return all_names[0] if len(all_names) == 1 else f"one of {listed(all_names, shown)}"
 
 
 def listed(names: Iterable[str], shown: int = 3) -> str:

@@ -522,6 +522,16 @@ CASES: Mapping[str, Case] = {
         {"data/obj/a.jpg": [CAT], "data/obj/b.jpg": [DOG]},
         "validation: {manifest: in/data/test.txt}",
     ),
+    "YOLO: key points of thousands of digits": Case(
+        "yolo",
+        {
+            "data.yaml": f"train: images\nkpt_shape: ['{'9' * 4301}']\nnames: [cat, dog]\n",
+            "labels/a.txt": "0 0.3 0.3 0.4 0.4\n",
+            "labels/b.txt": "1 0.55 0.55 0.7 0.7\n",
+        },
+        {"images/a.jpg": [CAT], "images/b.jpg": [DOG]},
+        "names: in/data.yaml",
+    ),
     "YOLO: key points of a set that says so": Case(
         "yolo",
         {
@@ -716,11 +726,11 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
                 )
             )
         },
-        "regions[0]: 2 checkboxes are ticked in its attribute class; expected one that is ticked: the class",
+        "regions[0]: 2 checkboxes are ticked in its attribute class; expected one checkbox that is ticked: that of its class",
     ),
     "VIA: a number for the class": (
         {"v.json": json.dumps(via({**rect(CAT), "region_attributes": {"class": 3}}))},
-        "regions[0]: its attribute class is not a text; expected the class",
+        "regions[0]: its attribute class is 3 (int); expected the name of its class",
     ),
     "VIA: a list for the attributes of a CSV": (
         {
@@ -736,9 +746,9 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
             )
         },
         (
-            "none of its attributes (size, quality) has a usual name of a class; expected the class "
-            "as a text; "
-            "name the attribute in the recipe's `boxes`: columns: {label: ATTRIBUTE}"
+            "it is not clear which of its attributes is the class: size, quality; expected the "
+            "class in class, label, name, type or category; rename the attribute in the file, or "
+            "name it in the recipe's `boxes`: columns: {label: ATTRIBUTE}"
         ),
     ),
     "VIA: no numbers": (
@@ -922,9 +932,13 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
         {"wider.txt": "a/a.jpg\n1\n1 1 9 9 0 0 0 0 0 0\nb/b.jpg\n\n"},
         "wider.txt, line 4: no number of faces follows b/b.jpg; expected the number of faces",
     ),
+    "WIDER: a number of thousands of digits": (
+        {"wider.txt": f"a/a.jpg\n{'9' * 4301}\n1 1 9 9 0 0 0 0 0 0\n"},
+        "'9999999999999999999999999999999999999999' follows a/a.jpg; expected the number of faces",
+    ),
     "run lengths: one within another": (
         {"runs.csv": "ImageId,EncodedPixels\na.jpg,1 5 3 5\n"},
-        "runs.csv, line 2: the runs can't be filled: the run at 3 starts before the end of an earlier one",
+        "runs.csv, line 2: EncodedPixels: the run at 3 starts before the end of an earlier one",
     ),
     "run lengths: out of the image": (
         {"runs.csv": "ImageId,EncodedPixels\na.jpg,1 5 3000 900\n"},
@@ -932,15 +946,15 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     ),
     "run lengths: a word": (
         {"runs.csv": "ImageId,EncodedPixels\na.jpg,1 x\n"},
-        "the runs can't be filled: 'x' is not a whole number from 0",
+        "EncodedPixels: 'x' is not a whole number of at most 18 digits",
     ),
     "run lengths: a long number": (
         {"runs.csv": "ImageId,EncodedPixels\na.jpg,1 1000000000000000000\n"},
-        "the runs can't be filled: the number 1000000000000000000 has more than 18 digits",
+        "EncodedPixels: '1000000000000000000' is not a whole number of at most 18 digits",
     ),
     "run lengths: one number": (
         {"runs.csv": "ImageId,EncodedPixels\na.jpg,7\n"},
-        "the runs can't be filled: 1 number can't be divided into pairs; expected pairs of start",
+        "EncodedPixels: the last run has a start and no length; expected the start",
     ),
     "CUB: no such image": (
         {"images.txt": "1 a.jpg\n", "bounding_boxes.txt": "2 1 1 2 2\n"},

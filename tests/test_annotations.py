@@ -679,7 +679,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "VOC: a strange class": (
         VOC.replace("ns}", "ns, names: [dog]}"),
         nothing,
-        "' is not in `names`; expected one of dog",
+        "' is not in `names`; expected dog",
     ),
     "VOC: no annotation": (
         VOC,
@@ -712,7 +712,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
             save(folder / "yolo/data.yaml", "names: {0: a, 1: b, 2: c, 4: d}\n"),
             yolo("3 0.5 0.5 0.1 0.1")(folder),
         ),
-        "line 2: class 3 has no name; expected one in `names`",
+        "line 2: class 3 has no name in data.yaml; expected a name for every class of a box",
     ),
     "YOLO: an empty list of names": (
         YOLO.replace("data.yaml", "classes.txt"),
@@ -923,12 +923,12 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "a mask that is cut": (
         MASKS,
         saves("m/a.png", mask(80, 48)[:-20]),
-        "its mask m/a.png: the PNG has no whole end",
+        "its mask m/a.png: the PNG has no end (IEND)",
     ),
     "the remedy for a mask that is cut": (
         MASKS,
         saves("m/a.png", mask(80, 48)[:-20]),
-        "m/a.png: the PNG has no whole end chunk: it may be cut short or damaged; "
+        "m/a.png: the PNG has no end (IEND): it may be cut short or damaged; "
         "replace the mask; or leave out the image: --on-damaged skip",
     ),
     "an image without a mask": (
@@ -958,7 +958,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         nothing,
         "boxes.names: coco has no use for it",
     ),
-    "two kinds": (ONE + "boxes: {voc: xml, yolo: txt}\n", nothing, "boxes: voc and yolo together"),
+    "two kinds": (ONE + "boxes: {voc: xml, yolo: txt}\n", nothing, "boxes: it has voc and yolo"),
     "Inception's records": (
         XMLS + "record: inception\n",
         nothing,
@@ -1406,11 +1406,11 @@ REFUSED: Mapping[str, tuple[Callable[[Path], object], str | None, tuple[str, ...
         None,
         ("val.txt, line 2: 2007_9 matches no file of `source`, or several",),
     ),
-    "VOC: lists of other images": (STRANGE, None, ("no line is the name of an image",)),
+    "VOC: lists of other images": (STRANGE, None, ("no line names an image of",)),
     "VOC: lists of other images, asked": (
         STRANGE,
         "pascal-voc",
-        ("no line is the name of an image",),
+        ("no line names an image of",),
     ),
     "VOC: no counterparts": (without_counterparts, None, (*LOST, "--as pascal-voc")),
     "YOLO: no list": (
@@ -1418,7 +1418,7 @@ REFUSED: Mapping[str, tuple[Callable[[Path], object], str | None, tuple[str, ...
         None,
         (
             "data.yaml: val: no line of val.txt names an image of",
-            "or take train and val out",
+            "or remove train and val from it",
         ),
     ),
     "YOLO: a list that is not there": (
@@ -1429,7 +1429,10 @@ REFUSED: Mapping[str, tuple[Callable[[Path], object], str | None, tuple[str, ...
     "darknet: a list of other images": (
         darknet_of_other_images,
         None,
-        ("obj.data: valid: no line of val.txt names an image of", "or take train and valid out"),
+        (
+            "obj.data: valid: no line of val.txt names an image of",
+            "or remove train and valid from it",
+        ),
     ),
     "YOLO: in no list": (
         ONE_IMAGE,

@@ -65,8 +65,8 @@ NONE_OF_THEM = "it is none of the formats of arrays"
 FAULTS = {
     # name, content, reason, whether another copy may help
     "Fortran order": ("a.npy", npy(np.ones((2, 3), order="F")), "in Fortran order", False),
-    "objects": ("a.npy", npy(np.array([None], object)), "it holds object", False),
-    "complex": ("a.npy", npy(np.ones(2, complex)), "it holds complex128", False),
+    "objects": ("a.npy", npy(np.array([None], object)), "its dtype is object", False),
+    "complex": ("a.npy", npy(np.ones(2, complex)), "its dtype is complex128", False),
     "a negative shape": (
         "a.npy",
         npy(np.ones((2, 3))).replace(b"(2, 3)", b"(-2,3)"),

@@ -168,7 +168,7 @@ RECIPES = {
     ),
     "two sources in one": (
         "source:\n  files: a\n  tar: b\n",
-        "line 1: source: files and tar together",
+        "line 1: source: it has files and tar",
         "one of",
     ),
     "shards twice": (
@@ -646,7 +646,7 @@ INPUTS = {
     ),
     "a class of a box of half a character": (
         "source: {table: half-box.csv}\n",
-        "half-box.csv, line 2: objects: a text holds half of a surrogate pair",
+        "half-box.csv, line 2: the column objects, which is read as boxes: a text holds half of a surrogate pair",
         "",
     ),
     "two names of a class": (

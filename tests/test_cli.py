@@ -352,7 +352,7 @@ def test_commands_to_copy_call_the_program_as_it_was_called(tmp_path: Path) -> N
     assert shlex.split(as_json["next_command"])[0] == str(program)
     (tmp_path / "none").mkdir()
     error = off_path(program, "verify", "none", cwd=tmp_path).stderr
-    assert after(error, "run the next step: ")[:2] == [str(program), "download"]
+    assert after(error, "or, to make them: ")[:2] == [str(program), "download"]
 
 
 def test_a_path_that_begins_with_a_dash_can_be_copied(tmp_path: Path, tiny_data_dir: Path) -> None:

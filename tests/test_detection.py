@@ -335,7 +335,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
     "a name that class_names lacks": (
         {TEXT: ["dog"], LABEL: [1]},
         {"class_names": ["cat"]},
-        "expected one of cat\nadd 'dog' to class_names",
+        "expected cat\nadd 'dog' to class_names",
     ),
     "no class": (
         {},

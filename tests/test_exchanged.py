@@ -21,7 +21,7 @@ from imagenet_prep.ilsvrc2012.class_parts import find_part
 from imagenet_prep.reading.shard_set import ShardSet
 
 SHARD = "train-00003-of-00008"
-OTHERS = "holds other records than manifest.json|is not the record that imagenet-prep wrote"
+OTHERS = "holds other records than manifest.json|is not the record that was written there"
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +137,7 @@ def test_one_other_record_is_refused(tmp_path: Path, relabelled: tuple[Layout, L
         records[first + 2]
     seen = []
     with pytest.raises(
-        InputError, match=f"{SHARD}: record 2 at byte .* is not the record that imagenet-prep wrote"
+        InputError, match=f"{SHARD}: record 2 at byte .* is not the record that was written there"
     ):
         seen.extend(bytes(record.data) for record in records)
     assert seen[first:] == data[:2]

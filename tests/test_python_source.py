@@ -522,7 +522,7 @@ def test_the_command_that_a_dry_run_names_is_no_dry_run(tmp_path: Path) -> None:
         ("source: {python: '../mine:rows'}", "names no function"),
         ("source: {python: 'other:rows'}", "the current folder has no other.py"),
         ("source: {python: 'folder:rows'}", "folder.py in the current folder is not a file"),
-        ("source: {python: 'mine:rows', table: t.csv}", "table and python together"),
+        ("source: {python: 'mine:rows', table: t.csv}", "it has table and python"),
         ("source: {python: ''}", "python"),
     ],
 )

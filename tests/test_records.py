@@ -405,7 +405,8 @@ def test_several_files_are_read_in_order(tmp_path: Path) -> None:
         ([], "no files to read"),
         (".", r"\. is a folder"),
         ("*", "folder is a folder"),
-        ("", r"\. is a folder"),
+        ("", "an empty path"),
+        (["", "x"], "an empty path"),
         ("link", "link is a broken link"),
     ],
 )

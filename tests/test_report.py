@@ -648,8 +648,11 @@ def test_a_set_on_a_read_only_disk_has_a_page_too(layout: Layout, tmp_path: Path
     assert refused.returncode == 1
     assert "--output" in refused.stderr
     assert (result.returncode, result.stdout) == (0, f"{page}\n")
-    assert "the findings were not kept in" in result.stderr
-    assert "the findings were not kept in my-data/imagenet-prep" in Page(page.read_text()).text
+    assert "the result of this check was not saved in" in result.stderr
+    assert (
+        "the result of this check was not saved in my-data/imagenet-prep"
+        in Page(page.read_text()).text
+    )
     assert not layout.verdict_path.exists()
 
 

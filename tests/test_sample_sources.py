@@ -253,7 +253,11 @@ def test_damaged_arrays_are_named(tmp_path: Path, files: dict[str, bytes]) -> No
             arrays(x=(2**4, 8, 8), y=(3,)),
             "these arrays are not images with a label each: x of shape 16 x 8 x 8, y of shape 3",
         ),
-        ("arrays: f", b"\0\0\x08\3" + b"\0\0\3\xff" * 3 + bytes(4), "claims"),
+        (
+            "arrays: f",
+            b"\0\0\x08\3" + b"\0\0\3\xff" * 3 + bytes(4),
+            "has too few bytes for its arrays",
+        ),
         ("arrays: f", b"nothing", "can't be read as"),
         (
             "arrays: f",
@@ -322,7 +326,7 @@ def test_a_column_replaces_the_usual_feature_of_its_name(tmp_path: Path) -> None
         (
             "parquet: [a, b]",
             {"a": parquet("1.jpg"), "b": UNLABELLED},
-            ["/a", "/b", "source: {..., label: label} or source: {..., label: false}"],
+            ["/a", "/b", "write in the recipe's `source`: label: label or label: false"],
         ),
         (
             "parquet: {train: a, validation: b}",
@@ -330,7 +334,7 @@ def test_a_column_replaces_the_usual_feature_of_its_name(tmp_path: Path) -> None
             [
                 "/a has labels in label",
                 "/b has no column called label, class or the like",
-                "label: false}; then files without that column (with false, all files) get no",
+                "label: false; then files without that column (with false, all files) get no",
             ],
         ),
         (

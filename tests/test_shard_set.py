@@ -449,7 +449,7 @@ def test_a_shard_of_another_length_is_refused(
     edit_manifest(layout, lambda value: value["shards"][SHARD].update(size=shard.stat().st_size))
     message = {
         "fewer": "holds 37 records",
-        "more": "record 38 .* is not the record that imagenet-prep wrote",
+        "more": "record 38 .* is not the record that was written there",
         "cut": "after the header, got",
     }
     with pytest.raises(InputError, match=message[change]):

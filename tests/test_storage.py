@@ -436,6 +436,19 @@ def test_a_refusal_of_what_can_be_written_is_not_called_one_to_write(tmp_path: P
     assert as_error(denied).what == f"{tmp_path / 'file'} can't be used"
 
 
+def test_a_folder_below_many_new_ones_is_made(tmp_path: Path) -> None:
+    """More of them than calls that Python allows within each other."""
+    innermost = tmp_path.joinpath(*["d"] * 1100)
+    new_folders = make_folder(innermost)
+    try:
+        assert innermost.is_dir()
+        assert len(new_folders) == 1100
+        assert make_folder(innermost) == []
+    finally:
+        for folder in new_folders:  # rmtree calls itself, too
+            folder.rmdir()
+
+
 @pytest.mark.parametrize("below", ["", "a", "a/b"])
 @pytest.mark.parametrize(
     ("name", "kind"),

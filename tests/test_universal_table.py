@@ -675,7 +675,7 @@ def test_a_row_that_cannot_be_is_refused_with_its_line(
             "source: {table: t.csv}\nboxes: {csv: t.csv}\n",
             "the rows of the source have boxes or masks already",
         ),
-        ("source: {table: t.csv, tar: x.tar}\n", "tar and table together"),
+        ("source: {table: t.csv, tar: x.tar}\n", "it has tar and table"),
         ("source: {table: t.csv, label: none}\n", "no column none for the labels"),
         ("source: {table: t.csv, image: none}\n", "no column none for the images"),
         ("source: {files: t.csv, image: none}\n", "files has no use for it"),
@@ -786,15 +786,15 @@ def test_split_takes_values_of_the_column(tmp_path: Path, data: str) -> None:
     [
         (
             VALUES.replace(",split", ",other"),
-            "no column of splits with the value one of --split train\nwithout --split: ",
+            "t.csv has the value one\nto run init without --split: ",
         ),
         (
             VALUES.replace("two", "three"),
-            "the value two of --split test\nexpected one of one, three\nwithout --split: ",
+            "t.csv has the value two\nexpected one of one, three\nto run init without --split: ",
         ),
         (
             VALUES + "photos/1.jpg,a,three\n",
-            "t.csv\nexpected a split for each value",
+            "t.csv\nexpected --split NAME=VALUE for each value",
         ),
     ],
 )

@@ -65,7 +65,7 @@ def remedy_at(path: AnyPath, remedy: str) -> str:
     """
     if not path.is_dir():
         return remedy
-    return Hint("move the folder away, then ", remedy)
+    return Hint(f"move the folder {path} away, then ", remedy)
 
 
 def _remedy_of(path: AnyPath, fault: InputError, remedy: str) -> str:
@@ -290,7 +290,9 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
         if ProblemKind.BAD_CRC in reading.findings and has_recorded_size:
             return  # the reported damage explains it
         records = number_of(info.records, "record")
-        counts = f"expected {records} in {info.size} bytes, got {record_count:,} in {size}"
+        counts = f"; expected {records} in {info.size} bytes, got {record_count:,} in {size}"
+        if has_recorded_size:
+            counts = ""
         written = read_written(self.layout, info)
         first_departure: Departure | None = None
         if written is not None:
@@ -300,14 +302,15 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
             if record_count == info.records:
                 problem_kind = ProblemKind.WRONG_CONTENT
             detail = (
-                "the records are not those that were written, and no sound index tells which ones"
+                "the records are not those that convert wrote; "
+                "without a sound index file it is not known which of them differ"
             )
-            reading.findings.add(Finding(problem_kind, f"{detail}; {counts}"))
+            reading.findings.add(Finding(problem_kind, f"{detail}{counts}"))
             return
         record, image = first_departure.record, ""
         if first_departure.kind is ProblemKind.MISSING_RECORD:
             image = written.names[record]
-        finding = Finding(first_departure.kind, f"{first_departure.words}; {counts}", image)
+        finding = Finding(first_departure.kind, f"{first_departure.words}{counts}", image)
         reading.findings.add(finding, reading.place(record, image))
 
 

@@ -154,7 +154,7 @@ def _is_state(path: Path) -> bool:
 
     A clone of imagenet-prep has the name of a folder of state, and no file of one.
     """
-    for folder in path.resolve().parents:
+    for folder in Path(os.path.realpath(path)).parents:
         if folder.name == STATE_NAME:
             return any(sign.exists() for sign in _signs_of_state(Layout(folder.parent)))
     return False

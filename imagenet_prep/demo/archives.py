@@ -36,6 +36,7 @@ from imagenet_prep.ilsvrc2012.facts import (
     validation_wnids,
 )
 from imagenet_prep.model import Progress, Silent
+from imagenet_prep.storage.durable import make_folders
 
 ODD_KINDS: dict[str, tuple[Kind, ...]] = {
     TRAIN: (Kind.GREY, Kind.CMYK, Kind.PNG, Kind.ROTATED, Kind.CORRUPT_EXIF),
@@ -126,7 +127,7 @@ def make(
         progress: gets the images made.
     """
     wnids = tuple(synsets()[index * CLASSES // classes] for index in range(classes))
-    raw_dir.mkdir(parents=True, exist_ok=True)
+    make_folders(raw_dir)
     progress = progress or Silent()
     writer = _Writer(raw_dir, random.Random(_SEED), tiny, progress, {})
     progress.begin("making images", classes * per_class + min(validation, 50 * classes), "images")

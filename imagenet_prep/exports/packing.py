@@ -44,6 +44,8 @@ class Packer:
     """
 
     unit: ClassVar[Literal["shard", "image", "set"]]
+    requires_utf8_paths: ClassVar[bool] = False
+    """Whether its library opens no path that is not UTF-8."""
 
     def __init__(self, source: SourceSet) -> None:
         """Prepare to pack a set.

@@ -28,6 +28,7 @@ class ArrayRecordPacker(Packer):
     """
 
     unit = "shard"
+    requires_utf8_paths = True
 
     def __init__(self, source: SourceSet) -> None:
         if importlib.util.find_spec("array_record") is None:

@@ -71,13 +71,16 @@ class ParquetPacker(Packer):
         rows = self._rows(files)
         crcs: list[int] = []
         with files.aside(self.file_name(shard)) as path:
-            with ParquetWriter(path, schema, compression="none", use_dictionary=False) as writer:
+            with (
+                path.open("wb") as file,  # pyarrow opens no path that is not UTF-8
+                ParquetWriter(file, schema, compression="none", use_dictionary=False) as writer,
+            ):
                 while group := list(itertools.islice(rows, _ROWS)):
                     crcs += (crc32c(row["image"]["bytes"]) for row in group)
                     writer.write(pa.Table.from_pylist(group, schema))
             crcs_read: list[int] = []
-            with ParquetFile(path) as file:
-                for batch in file.iter_batches(_ROWS, columns=["image"]):
+            with path.open("rb") as finished, ParquetFile(finished) as table:
+                for batch in table.iter_batches(_ROWS, columns=["image"]):
                     crcs_read += (crc32c(row["image"]["bytes"]) for row in batch.to_pylist())
             check_read_back(path, crcs_read, crcs)
 

@@ -23,7 +23,7 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.state.manifest import seen_digests
 from imagenet_prep.storage.files import load_json, names_in, open_file, scan
 from imagenet_prep.storage.layout import RAW_NAME, Layout
-from imagenet_prep.storage.location import AnyPath, local_or_none
+from imagenet_prep.storage.location import AnyPath, local_or_none, real_path
 from imagenet_prep.text import number_of
 
 
@@ -73,7 +73,7 @@ def data_dir_above(layout: Layout) -> AnyPath | None:
     """The folder above a DATA_DIR that is itself a folder of raw data; None if it is not."""
     folder = layout.data_dir
     if folder.name != RAW_NAME:  # it may be "." or a link
-        folder = folder.resolve()
+        folder = real_path(folder)
     if folder.name != RAW_NAME or layout.raw == layout.data_dir or layout.own_raw_dir.is_dir():
         return None
     above = Layout(folder.parent)

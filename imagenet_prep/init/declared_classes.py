@@ -24,7 +24,7 @@ from imagenet_prep.recipes.path_parts import base_name
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.recipe_lines import block, flow_list
 from imagenet_prep.recipes.typed_values import flat_labels
-from imagenet_prep.text import listed
+from imagenet_prep.text import listed, parse_whole
 
 MOST_LISTED = 200
 """Classes that a recipe lists itself; more have a file of their own."""
@@ -174,8 +174,9 @@ def _order_in(names: NamesOfClasses) -> list[str]:
         return list(names.in_order) if are_distinct else []
     number_by_name: dict[str, int] = {}
     for text, name in names.by_id.items():
-        if text.isascii() and text.isdigit():
-            number_by_name[name] = int(text)
+        number = parse_whole(text)
+        if number is not None:
+            number_by_name[name] = number
     numbers = sorted(number_by_name.values())
     for first in (0, 1):
         if numbers == list(range(first, first + len(names.by_id))):

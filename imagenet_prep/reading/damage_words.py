@@ -30,7 +30,7 @@ OTHER_CONTENT = (
     "another program may write other records: read the file with TensorFlow's "
     "tf.data.TFRecordDataset, or ask who wrote it"
 )
-"""What to do about a record that is no Example in another program's file."""
+"""The advice for a record of another program that is no Example."""
 
 
 def looks_like(head: bytes) -> str:

@@ -22,6 +22,7 @@ from imagenet_prep.reading.damage_words import remedy
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.reading.values import USUAL, Conventions
 from imagenet_prep.state.manifest import Manifest
+from imagenet_prep.storage.durable import make_folders
 from imagenet_prep.storage.files import find_plain
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.local import LocalStore, remove_abandoned
@@ -237,7 +238,7 @@ class IndexedShard:
         if self._count not in (None, count):
             path = self.shard.path
             what = f"{path} holds {number_of(count, 'record')}"
-            counted = "its manifest" if self._recorded else "its index, or an earlier count"
+            counted = "manifest.json" if self._recorded else "its index, or an earlier count"
             detail = f"expected {self._count:,} by {counted}"
             raise InputError(what, detail, remedy(path))
 
@@ -305,7 +306,7 @@ def _keep_offsets(shard: AnyPath, offsets: array[int]) -> None:
 @functools.cache
 def _prepare_cache(folder: Path) -> None:
     """Make the folder of the cache; once per process, remove what killed processes left there."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folders(folder)
     remove_abandoned(folder)
 
 

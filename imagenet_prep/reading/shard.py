@@ -437,7 +437,7 @@ class Shard(Struct, frozen=True):
     def exchanged(self, number: int, offset: int) -> InputError:
         """The error for a sound record that is not the recorded one."""
         place = place_in_words(self.path, number, offset, self.compression)
-        what = f"{place} is not the record that imagenet-prep wrote"
+        what = f"{place} is not the record that was written there"
         detail = "it is intact, but its checksum is that of another record"
         return InputError(what, detail, remedy(self.path))
 

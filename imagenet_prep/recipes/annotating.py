@@ -36,7 +36,7 @@ from imagenet_prep.recipes.schema import Boxes, listed_texts
 from imagenet_prep.sources.catalog import MASK_STAMP, Catalog
 from imagenet_prep.sources.names import below, edges_of, text_of
 from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.text import listed, number_of
+from imagenet_prep.text import listed, number_of, one_of
 from imagenet_prep.tfrecord.inception import EDGES
 
 if TYPE_CHECKING:
@@ -455,7 +455,7 @@ def _labels_of(image: Marked, labels: Mapping[str, int]) -> list[int]:
     for text in image.texts:
         if text not in labels:
             problem = f"the class {text!r} is not in `names`"
-            expected = f"expected one of {listed(labels, 20)}"
+            expected = f"expected {one_of(labels)}"
             if not text:
                 problem = "an object has no class"
                 expected = "expected the class of each object"

@@ -80,7 +80,7 @@ def _order(path: Path, names: Mapping[str, Any]) -> list[str]:
     for number, name in names.items():
         expected = f"expected whole numbers from 0 to {_LARGEST_NUMBER:,}, each with a name"
         if not _NUMBER.fullmatch(number):
-            problem = f"{number!r} is not the number of a class"
+            problem = f"{number[:40]!r} is not the number of a class"
             raise fault(str(path), problem, expected)
         if not isinstance(name, str) or not name:
             problem = f"class {number} has no name"

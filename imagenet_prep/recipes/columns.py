@@ -21,7 +21,7 @@ from imagenet_prep.recipes.recipe_lines import optional_feature
 from imagenet_prep.recipes.table_rows import LabelsFault
 from imagenet_prep.recipes.typed_values import typed
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.text import number_of
+from imagenet_prep.text import number_of, one_of
 from imagenet_prep.tfrecord.example import Kind
 from imagenet_prep.tfrecord.object_features import OBJECT_FEATURES
 
@@ -165,7 +165,7 @@ def _check_wish(
     key = ("record", wish.feature)
     column = wish.column
     if column not in names:
-        expected = f"expected one of {', '.join(names)}"
+        expected = f"expected {one_of(names, len(names))}"
         similar_names = difflib.get_close_matches(column, names, 1)
         if similar_names:
             expected = f"expected {similar_names[0]}, perhaps"

@@ -34,7 +34,7 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Rows, places_of
 from imagenet_prep.sources.obstacles import refuse
 from imagenet_prep.storage.layout import MAX_SHARDS
-from imagenet_prep.text import either, listed, number_of
+from imagenet_prep.text import listed, number_of, one_of
 from imagenet_prep.tfrecord import inception
 
 
@@ -190,7 +190,7 @@ class DividedFiles(Struct, frozen=True):
         for split, name, expected, actual in totals:
             if split and split not in images:
                 problem = f"there is no split {split}"
-                raise file.fault(("expected", split), problem, f"expected {either(images)}")
+                raise file.fault(("expected", split), problem, f"expected {one_of(images)}")
             if actual != expected:
                 error = _wrong_total(file, split, name, expected, actual)
                 kind = rules.kind_of_total(name, expected, actual)

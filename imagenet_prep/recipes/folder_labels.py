@@ -298,4 +298,4 @@ def _folders_in(folder: AnyPath) -> list[str]:
 
 def misread_masks(files: ClassFolders) -> Misread | None:
     """The folders of masks, or the masks among images, that would be misread as classes."""
-    return mask_folders(files) or mixed_masks(files.names())
+    return mask_folders(files) or mixed_masks(files.names(), files)

@@ -21,7 +21,7 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.remarks import refuse_twice
 from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.text import listed
+from imagenet_prep.text import one_of
 
 _LABELS = (
     "cls",
@@ -76,7 +76,7 @@ class Samples(Struct):
             raise self.doubt
         name = self.label if label is None else label or None
         if name is not None and name not in self.columns:
-            expected = f"expected one of {listed(self.columns, 20)}"
+            expected = f"expected {one_of(self.columns)}"
             if not self.columns:
                 expected = "expected a column of texts or numbers, and it has none"
             raise InputError(f"{path} has no column {name} that can be the labels", expected)
@@ -177,15 +177,15 @@ def _shared_label(parts: Sequence[Samples]) -> tuple[str | None, InputError | No
         path = part.listing.containers[0].path
         if label:
             statements.append(f"{path} has labels in {label}")
-            options.append(f"source: {{..., label: {flow(label)}}}")
+            options.append(f"label: {flow(label)}")
         else:
             statements.append(f"{path} has no column called label, class or the like")
-    options.append("source: {..., label: false}")
+    options.append("label: false")
     problem = " and ".join(statements)
     hint = (
-        "give the columns of labels one name, or make a set of each file; a recipe can say: "
-        f"{' or '.join(options)}; then files without that column (with false, all files) get no "
-        "labels"
+        "give the columns of labels one name, or make a set of each file; or write in the recipe's "
+        f"`source`: {' or '.join(options)}; then files without that column (with false, all files) "
+        "get no labels"
     )
     return None, InputError(problem, "expected labels in the same column of all files", hint)
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.text import listed, number_of
+from imagenet_prep.text import listed, number_of, parse_whole
 
 CLASS_ID = re.compile(r"-?\d+|n\d{8}")
 """A number, or an id of WordNet."""
@@ -76,7 +76,11 @@ def _names_by_number(
     ids: Collection[str], names: Sequence[str], first_label: int | None
 ) -> dict[str, str]:
     """The name of each id that is a number, where the names count from the first label, 0 or 1."""
-    numbers = {key: int(key) for key in ids if key.isascii() and key.isdigit()}
+    numbers: dict[str, int] = {}
+    for key in ids:
+        number_of_key = parse_whole(key)
+        if number_of_key is not None:
+            numbers[key] = number_of_key
     count = len(names)
     first_number = int(count in numbers.values())
     if first_label is not None:

@@ -76,7 +76,8 @@ def place_in_recipe(path: Path, recipe: Path) -> str:
     """A folder or a file as written in the recipe:
     relative if it is below the recipe, otherwise absolute.
     """
-    full_path, base = path.resolve(), recipe.parent.resolve()
+    full_path = Path(os.path.realpath(path))
+    base = Path(os.path.realpath(recipe.parent))
     is_below = full_path.is_relative_to(base) and "DATAPATH" not in os.environ
     return full_path.relative_to(base).as_posix() if is_below else full_path.as_posix()
 

@@ -36,7 +36,7 @@ from imagenet_prep.state.manifest import (
 from imagenet_prep.state.numbering import box_classes
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.location import AnyPath, local_or_none, locate
+from imagenet_prep.storage.location import AnyPath, local_or_none, locate, real_path
 from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
@@ -470,7 +470,7 @@ def _outside(path: AnyPath, folder: str) -> AnyPath:
     if not parts:
         return path
     end = "/".join(("", *parts))
-    for candidate in (path, path.resolve()):
+    for candidate in (path, real_path(path)):
         text = str(candidate)
         if text.endswith(end):
             return locate(text.removesuffix(end))

@@ -32,7 +32,7 @@ from imagenet_prep.sources.remarks import Remarks
 from imagenet_prep.sources.tars import in_order, list_tars
 from imagenet_prep.sources.zips import SealedZip, list_zip
 from imagenet_prep.storage.files import kind_of
-from imagenet_prep.text import listed, number_of
+from imagenet_prep.text import listed, number_of, one_of
 
 _ARCHIVE = re.compile(r"(.*?\.(?:tar|zip))/(.+)", re.IGNORECASE)
 _SEPARATORS = re.compile(r"[/\\]+")
@@ -416,8 +416,7 @@ def _check_split(image: RowImage, split_of_value: Mapping[str, str]) -> None:
     """Raise InputError unless the value of a row is a split, whose name shards can have."""
     problem = f"the split is {image.split!r}"
     if image.split not in split_of_value:
-        splits = ", ".join(split_of_value)
-        expected = f"expected one of {splits}, as `splits` has them"
+        expected = f"expected {one_of(split_of_value)}, as in `splits`"
         raise fault(image.where, problem, expected)
     split = split_of_value[image.split]
     if not SPLIT_NAME.fullmatch(split):

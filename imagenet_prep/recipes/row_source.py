@@ -26,7 +26,7 @@ from imagenet_prep.recipes.row_objects import (
     read_objects,
     shown_cell,
 )
-from imagenet_prep.text import listed
+from imagenet_prep.text import listed, one_of
 from imagenet_prep.tfrecord.inception import EDGES
 
 FILES = ("file_name", "image_file_name", "filename", "path", "file", "image")
@@ -248,7 +248,7 @@ def find_roles(
     columns = dict.fromkeys(names)
     for column, content in ((image, "images"), (label, "labels")):
         if isinstance(column, str) and column not in columns:
-            expected = f"expected one of {listed(columns, 20)}"
+            expected = f"expected {one_of(columns)}"
             if not columns:
                 expected = "expected a column of this name, got none"
             raise fault(place, f"no column {column} for the {content}", expected)

@@ -150,7 +150,7 @@ def _check_labels(file: RecipeFile) -> None:
         expected = "expected the key `labels`, or source: {folders: ...}"
         raise file.fault(("classes",), "there are no labels", expected)
     if isinstance(labels, Labels) and labels.one_hot is not None and isinstance(labels.label, str):
-        raise file.fault(("labels",), "label and one_hot together", "expected only one of them")
+        raise file.fault(("labels",), "it has both label and one_hot", "expected one of them")
 
 
 def _check_growth(file: RecipeFile) -> None:

@@ -21,7 +21,7 @@ from imagenet_prep.recipes.source_rules import may_have_boxes
 from imagenet_prep.state.manifest import RECIPE
 from imagenet_prep.state.numbering import Numbering
 from imagenet_prep.state.set_records import SetRecords
-from imagenet_prep.text import listed
+from imagenet_prep.text import listed, one_of
 
 _MOST_IN_A_HINT = 50
 """Names that a hint lists; more go into a file."""
@@ -270,7 +270,7 @@ class _NumberingCheck(Struct, frozen=True):
             expected = f"expected {numbering.names[number]}, as in {set_names}"
         else:
             problem = f"{name} is no class of {set_names}"
-            expected = f"expected one of {listed(numbering.labels)}"
+            expected = f"expected {one_of(numbering.labels, 3)}"
         raise InputError(f"{self.file.path}: {problem}", expected, self._hint())
 
     def _hint(self) -> str:

@@ -88,7 +88,7 @@ def only_key(file: RecipeFile, key: Key, mapping: Struct, names: Sequence[str]) 
     """The one of these keys that a mapping has; raises UsageError if it has none or several."""
     present_names = [name for name in names if getattr(mapping, name) is not None]
     if len(present_names) != 1:
-        problem, count = f"{' and '.join(present_names)} together", "only one"
+        problem, count = f"it has {' and '.join(present_names)}", "only one"
         if not present_names:
             other_names = _names_in(file, key)
             problem = f"only {', '.join(other_names)} in it" if other_names else "nothing in it"

@@ -108,6 +108,8 @@ def _files(paths: Paths) -> list[Path]:
 
 def _matching(pattern: str) -> list[Path]:
     refuse_url(pattern)
+    if not pattern:
+        raise UsageError("an empty path", "expected a TFRecord file, or a pattern")
     path = Path(pattern)
     if path.is_file():
         return [path]

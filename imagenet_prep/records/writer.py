@@ -13,6 +13,7 @@ from typing import Any, cast, get_args
 from imagenet_prep.errors import BusyError, SpaceError, UsageError
 from imagenet_prep.hints import Hint
 from imagenet_prep.records.encoder import Encoder, Writable
+from imagenet_prep.storage.durable import make_folders
 from imagenet_prep.storage.layout import parse_shard_name, shard_name
 from imagenet_prep.storage.local import LocalStore
 from imagenet_prep.storage.location import Sink, refuse_url
@@ -364,7 +365,7 @@ def staging(target: Path) -> Iterator[LocalStore]:
     folder = target.with_name(f".{target.name}.writing")
     with contextlib.ExitStack() as stack:
         with writing_all_of(target):
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folders(folder)
             stack.callback(_quietly, folder.rmdir)
             try:
                 stack.enter_context(locked(folder / _LOCK))

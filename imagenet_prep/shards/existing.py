@@ -90,7 +90,10 @@ class ExistingShards(Struct, frozen=True):
         if may_replace and overwrite:
             return
         folder = layout.state_dir.name
-        copy = f"if they were made by imagenet-prep, copy also the folder {folder} that was next to them"
+        copy = (
+            "if they were made by imagenet-prep, "
+            f"copy also the folder {folder} that was next to them"
+        )
         hint = f"{copy}; or move such shards away, or choose another folder with --output"
         grows = any(grown_from(split_of(name))[1] > 1 for name in planned)
         if may_replace and not grows and not layout.rank_parts():  # --overwrite grows nothing

@@ -336,6 +336,12 @@ def faults_named(
     except (ArrowException, OSError, UnicodeError) as error:
         number = errno.EISDIR if path.is_dir() else getattr(error, "errno", None)
         reason = str(error).partition("\n")[0]
+        if isinstance(error, UnicodeEncodeError):  # of the path: the file is not opened
+            raise InputError(
+                f"{path} can't be read: its path is not UTF-8",
+                "pyarrow opens only paths in UTF-8",
+                "rename the file, or the folder whose name is not UTF-8",
+            ) from error
         if number:
             raise unreadable(path, OSError(number, os.strerror(number))) from error
         if isinstance(error, ArrowNotImplementedError):

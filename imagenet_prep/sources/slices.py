@@ -145,7 +145,8 @@ def container_class(name: str) -> type[Container]:
         return _container_classes[name]
     except KeyError:
         raise ValueError(
-            f"perhaps it was written by another version of imagenet-prep: this one doesn't know {name}"
+            "perhaps it was written by another version of imagenet-prep: "
+            f"this one doesn't know {name}"
         ) from None
 
 

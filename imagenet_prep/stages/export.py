@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,12 @@ def _refuse_options(
         raise UsageError(
             f"no folder OUT for {container}", "expected a folder for its files after DATA_DIR"
         )
+    if out is not None and packer_class.requires_utf8_paths and not _is_utf8(out):
+        raise UsageError(
+            f"export {container} to {out}: this path is not UTF-8",
+            "expected a path in UTF-8: the library of the format opens no other",
+            "choose another folder",
+        )
     if on_damaged == "skip" and not copies_records:
         raise UsageError(
             f"export {container} with --on-damaged skip: it copies no records, "
@@ -147,6 +154,15 @@ def _refuse_options(
             "expected --on-damaged refuse, or a format that copies records",
             "leave out --on-damaged, or choose another format",
         )
+
+
+def _is_utf8(path: Path) -> bool:
+    """Whether the bytes of a path are UTF-8."""
+    try:
+        os.fspath(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _open_packer(packer_class: type[Packer], source: SourceSet, skippable: bool) -> Packer:

@@ -181,6 +181,10 @@ def _is_table(folder: Path) -> bool:
 def _target_of(folder: Path, output: Path | None, *, is_alone: bool) -> Path:
     """The path of the recipe; raises UsageError if it exists already."""
     target = output or Path(f"{_name_of(folder, is_alone=is_alone) or 'recipe'}.yaml")
+    if str(target) == "-":
+        raise UsageError(
+            "--output -", "expected the name of a file", "such as --output recipe.yaml"
+        )
     refuse_existing(target)
     return target
 

@@ -39,7 +39,7 @@ from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.files import load_json, save_bytes
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.storage.location import AnyPath, real_path
 
 SAMPLES = 48
 """Sample images by default."""
@@ -108,7 +108,7 @@ def write_report(
     annotations: dict[str, dict[str, int]] = {}
     if dataset.published and not file_name:
         annotations = _annotations(layout, dataset.splits)
-    name = file_name or layout.output_dir.resolve().name
+    name = file_name or real_path(layout.output_dir).name
     marked: MarkedImages | None = None
     if contents.marks:
         marked = find_marked(contents.marks, census, name)
@@ -227,7 +227,7 @@ def _private(records: SetRecords) -> dict[str, str]:
     if raw_dir:
         places = dict.fromkeys(_spellings(raw_dir), "FOLDER")
     output_dir = layout.output_dir
-    output_name = output_dir.resolve().name
+    output_name = real_path(output_dir).name
     for spelling in _spellings(output_dir):
         places[spelling] = output_name
     return places
@@ -235,7 +235,7 @@ def _private(records: SetRecords) -> dict[str, str]:
 
 def _spellings(folder: AnyPath) -> tuple[str, ...]:
     """The spellings of the folder that a path may start with, longest first."""
-    spellings = {str(path) for path in (folder, folder.absolute(), folder.resolve())}
+    spellings = {str(path) for path in (folder, folder.absolute(), real_path(folder))}
     with_parents = [spelling for spelling in spellings if "/" in spelling]
     return tuple(sorted(with_parents, key=len, reverse=True))
 

@@ -76,10 +76,23 @@ def make_folder(folder: Path) -> list[Path]:
     for place in (highest.parent, highest):
         _refuse_link_or_file(place)
     with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folders(folder)
         for new_folder in reversed(missing):
             fsync_dir(new_folder.parent)
     return missing
+
+
+def make_folders(folder: Path) -> None:
+    """Make a folder and its parents, however many: mkdir(parents=True) calls itself for each, and
+    Python stops it after some hundred.
+    """
+    missing: list[Path] = []
+    for path in (folder, *folder.parents):
+        if path.is_dir():
+            break
+        missing.append(path)
+    for path in reversed(missing):
+        path.mkdir(exist_ok=True)
 
 
 def _refuse_link_or_file(folder: Path) -> None:

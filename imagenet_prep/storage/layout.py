@@ -21,6 +21,7 @@ from imagenet_prep.storage.location import (
     local_path,
     locate,
     open_store,
+    real_path,
     refuse_url,
 )
 from imagenet_prep.storage.refusals import closed_folder, unreadable
@@ -162,7 +163,7 @@ class Layout(Struct, frozen=True):
         """The options for other folders; ``raw`` is the conversion's,
         if none was given now, and it isn't our own.
         """
-        is_own = raw is not None and raw.resolve() == self.own_raw_dir.resolve()
+        is_own = raw is not None and real_path(raw) == real_path(self.own_raw_dir)
         raw_elsewhere = None if is_own else raw
         folders = (("raw", self.raw or raw_elsewhere), ("output", self.output))
         return tuple((name, path) for name, path in folders if path)
@@ -253,7 +254,7 @@ class Layout(Struct, frozen=True):
     @property
     def reads_own_raw(self) -> bool:
         """Whether the folder of raw input is DATA_DIR/raw-data."""
-        return self.raw_dir.resolve() == self.own_raw_dir.resolve()
+        return real_path(self.raw_dir) == real_path(self.own_raw_dir)
 
     def archive_path(self, archive: ArchiveFile) -> AnyPath:
         """The path to read an archive of images from: in the raw folder, and nowhere else."""

@@ -200,7 +200,7 @@ def _bucket_and_key(scheme: str, url: str) -> tuple[str, str]:
     """
     rest = url.partition(":")[2]
     parts = [part for part in rest.split("/") if part not in ("", ".")]
-    # As of s3://$BUCKET/folder where BUCKET is not set: the folder is no bucket.
+    # As of s3://$BUCKET/folder where BUCKET is not set: the folder is not treated as a bucket.
     is_without_bucket = not parts or rest.startswith("///")
     bucket = "" if is_without_bucket else parts[0]
     if ":" in bucket or _SECRET.search(url):
@@ -245,6 +245,16 @@ def remembering(folder: AnyPath) -> contextlib.AbstractContextManager[None]:
 def local_or_none(place: AnyPath) -> Path | None:
     """The path of a place on this machine; None if it is in an object store."""
     return None if isinstance(place, Location) else place
+
+
+def real_path(place: AnyPath) -> AnyPath:
+    """A place with the links in its path followed, whether it exists or not.
+
+    In a loop of links it stays as it is, where resolve() fails before Python 3.13.
+    """
+    if isinstance(place, Location):
+        return place
+    return Path(os.path.realpath(place))
 
 
 def local_path(place: AnyPath) -> Path:

@@ -33,6 +33,8 @@ def refuse_existing(path: Path, hint: str = "choose another name with --output")
     """Raise UsageError if a command would replace a file."""
     if path.exists():
         raise UsageError(f"{path} already exists", "expected a new file", hint)
+    if path.is_symlink():
+        raise UsageError(f"{path} is a broken link", "expected a new file", hint)
 
 
 USED_UP = (errno.ENOSPC, errno.EDQUOT)

@@ -16,7 +16,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.mask_pixels import decode_mask
 from imagenet_prep.reading.shard import Record
-from imagenet_prep.text import listed, number_of
+from imagenet_prep.text import number_of, one_of, parse_whole
 from imagenet_prep.tfrecord.object_features import OBJECT_FEATURES
 
 LABELS = OBJECT_FEATURES["boxes.label"].name
@@ -156,8 +156,8 @@ class RecordObjects:
         """COCO's id of the image as a number; otherwise the name of its file."""
         name = self.features.get(_ID)
         text = str(name, "utf-8", "replace") if isinstance(name, bytes) else self.record.filename
-        is_number = text.isascii() and text.isdigit() and str(int(text)) == text
-        return int(text) if is_number else text
+        number = parse_whole(text)
+        return text if number is None or str(number) != text else number
 
 
 def read_mask(
@@ -214,7 +214,7 @@ class ObjectClasses(Struct, frozen=True):
                 expected = f"a whole number from {first} up"
                 numbers_from_1 = [str(number) for number in self._numbers if number >= first]
                 if numbers_from_1:
-                    expected = f"one of {listed(numbers_from_1, _SHOWN)}"
+                    expected = one_of(numbers_from_1, _SHOWN)
                 raise InputError(
                     f"{objects.record.place} has an object of class {number}",
                     f"expected {expected}",
@@ -247,7 +247,7 @@ class ObjectClasses(Struct, frozen=True):
             if name not in labels:
                 expected = "the argument class_names, which numbers the classes"
                 if labels:
-                    expected = f"one of {listed(labels, _SHOWN)}"
+                    expected = one_of(labels, _SHOWN)
                 hint = f"add {name!r} to class_names" if self.is_by_name else _BY_NAME
                 raise InputError(
                     f"{objects.record.place} has an object of class {name!r}",

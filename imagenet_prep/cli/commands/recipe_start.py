@@ -136,7 +136,8 @@ def _split_places(texts: Sequence[str]) -> dict[str, str]:
         name, _, place = text.partition("=")
         if not name or not place:
             raise UsageError(
-                f"--split {text} has no name or no place", "expected NAME=WHERE, as in train=Train"
+                f"--split {text} is not NAME=WHERE",
+                "expected the name of a split and where its images are, as in train=Train",
             )
         if name in splits:
             raise UsageError(f"--split {name} occurs more than once", "expected each split once")

@@ -114,7 +114,7 @@ def print_conclusion(verdict: Verdict | RawVerdict, *, error: bool = False) -> N
 
 
 _FOUND = {"missing-shard": "missing"}
-"""What verify found in a shard, where the name of the kind would not say it."""
+"""Kinds of faults of a shard whose name would not describe the shard."""
 
 
 def print_repair(run: RepairRun, quiet: bool) -> None:

@@ -40,7 +40,7 @@ from imagenet_prep.recipes.schema import Recipe, Source
 from imagenet_prep.recipes.splits import place_of_split
 from imagenet_prep.sources.names import text_of
 from imagenet_prep.sources.parquets import first_heads, has_images
-from imagenet_prep.text import listed, number_of
+from imagenet_prep.text import listed, number_of, one_of
 
 _METADATA = "metadata"
 _COLUMN = re.compile(r"(.*_)?file_name")
@@ -197,9 +197,11 @@ def _check_splits(table: Path, rows: Rows, options: InitOptions) -> None:
     values = sorted({image.split for image in rows.images if image.split})
     for split, value in options.splits.items():
         if value not in values:
-            problem = f"{table} has no column of splits with the value {value} of --split {split}"
-            expected = f"expected one of {listed(values, 20)}" if values else ""
-            hint = Hint("without --split: ", options.command(table, splits={}))
+            problem = (
+                f"--split {split}={value}: no column of splits of {table} has the value {value}"
+            )
+            expected = f"expected {one_of(values)}" if values else ""
+            hint = Hint("to run init without --split: ", options.command(table, splits={}))
             raise UsageError(problem, expected, hint)
     other_values = [value for value in values if value not in options.splits.values()]
     if options.splits and other_values:

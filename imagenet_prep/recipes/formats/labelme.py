@@ -11,7 +11,7 @@ from msgspec import Struct
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.annotation_files import check_size, read_json
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject
-from imagenet_prep.recipes.box_policy import corners_around, fault
+from imagenet_prep.recipes.box_policy import DRAW_AGAIN, corners_around, fault
 from imagenet_prep.recipes.formats import NUMBERING, Format
 from imagenet_prep.text import number_of
 
@@ -54,7 +54,8 @@ def _read_object(shape: _LabelMeShape, place: str) -> DrawnObject:
     if shape.shape_type not in ("rectangle", "circle") or len(points) != 2:
         count = number_of(len(points), "point")
         problem = f"the shape {shape.shape_type!r} has {count}"
-        raise fault(place, problem, "expected a rectangle or a circle of two points, or a polygon")
+        expected = "expected a rectangle or a circle of two points, or a polygon"
+        raise fault(place, problem, expected, DRAW_AGAIN)
     if shape.shape_type == "rectangle":
         return DrawnObject.rectangle(shape.label, points, place)
     radius = math.dist(*points)

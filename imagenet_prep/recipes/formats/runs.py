@@ -4,7 +4,6 @@ perhaps its class, and EncodedPixels.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +17,7 @@ from imagenet_prep.recipes.box_policy import NAMELESS, Size, fault
 from imagenet_prep.recipes.folder_words import is_mask_folder
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
 from imagenet_prep.recipes.object_masks import Runs
-from imagenet_prep.text import number_of
+from imagenet_prep.text import parse_whole
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 _RUNS = "encodedpixels"
 _NO_OBJECT = "-1"
 _CLASSES = ("classid", "class", "label")
-_WHOLE = re.compile(r"[0-9]+")
-_MOST_DIGITS = 18
 
 
 class _RunsOfObject(NamedTuple):
@@ -63,10 +60,9 @@ def _rows(path: Path) -> Iterator[_RunsOfObject]:
     line_numbers, columns = read_columns(path)
     folded = {name.lower(): cells for name, cells in columns.items()}
     if _RUNS not in folded:
-        expected = "expected a header with it"
-        if columns:
-            expected = f"expected it; the columns are {', '.join(columns)}"
-        raise fault(str(path), "there is no column EncodedPixels", expected)
+        header = ", ".join(columns) or "no header"
+        expected = f"expected a header with the column EncodedPixels, got {header}"
+        raise fault(str(path), "the file has no column of run lengths", expected)
     names = next(iter(columns.values()))
     class_columns = (folded[name] for name in _CLASSES if name in folded)
     nameless = [NAMELESS] * len(line_numbers)
@@ -87,8 +83,8 @@ def _add_object(
         counts = _coco_counts(runs_of_object, size)
         pixels = mask_pixels.fill_runs(counts, size)
     except ImageError as error:
-        problem = f"the runs can't be filled: {error}"
-        expected = "expected pairs of start and length; starts count from 1"
+        problem = f"EncodedPixels: {error}"
+        expected = "expected the start and the length of each run, in order; the first pixel is 1"
         raise fault(place, problem, expected) from error
     width, height = size
     outline = Runs(size=(height, width), counts=counts)
@@ -101,14 +97,12 @@ def _coco_counts(runs_of_object: _RunsOfObject, size: Size) -> list[int]:
     """
     numbers: list[int] = []
     for word in runs_of_object.runs.split():
-        if not _WHOLE.fullmatch(word):
-            raise ImageError(f"{word[:40]!r} is not a whole number from 0")
-        if len(word) > _MOST_DIGITS:
-            problem = f"the number {word[:40]} has more than {_MOST_DIGITS} digits"
-            raise ImageError(problem)
-        numbers.append(int(word))
+        number = parse_whole(word)
+        if number is None:
+            raise ImageError(f"{word[:40]!r} is not a whole number of at most 18 digits")
+        numbers.append(number)
     if len(numbers) % 2:
-        raise ImageError(f"{number_of(len(numbers), 'number')} can't be divided into pairs")
+        raise ImageError("the last run has a start and no length")
     width, height = size
     last_pixel = width * height
     counts: list[int] = []

@@ -10,7 +10,7 @@ from msgspec import Struct
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.annotation_files import check_size, read_json
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject
-from imagenet_prep.recipes.box_policy import fault
+from imagenet_prep.recipes.box_policy import DRAW_AGAIN, fault
 from imagenet_prep.recipes.formats import NUMBERING, Format
 from imagenet_prep.text import number_of
 
@@ -67,7 +67,8 @@ def _read_object(annotation: _SuperviselyObject, place: str) -> DrawnObject:
     if annotation.geometry_type != "rectangle" or len(points) != 2:
         count = number_of(len(points), "point")
         problem = f"the geometryType is {annotation.geometry_type!r}, with {count}"
-        raise fault(place, problem, "expected a rectangle of two corners, or a polygon")
+        expected = "expected a rectangle of two corners, or a polygon"
+        raise fault(place, problem, expected, DRAW_AGAIN)
     return DrawnObject.rectangle(annotation.class_title, points, place)
 
 

@@ -16,14 +16,17 @@ from imagenet_prep.recipes.annotation_files import check_numbers, read_json, rea
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import (
     CORRECT,
+    DRAW_AGAIN,
     corners_around,
     corners_of_size,
     fault,
     rotated,
 )
 from imagenet_prep.recipes.formats import NUMBERING, Format
+from imagenet_prep.recipes.json_faults import json_reason
 from imagenet_prep.recipes.recipe_file import shortened
-from imagenet_prep.text import number_of
+from imagenet_prep.recipes.row_objects import shown_cell
+from imagenet_prep.text import either, number_of
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -109,7 +112,9 @@ def _json_object(row: Mapping[str, str], column: str, place: str) -> dict[str, A
     expected = f"expected a JSON object, such as {_EXAMPLES[column]}"
     try:
         value = msgspec.json.decode(cell)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except RecursionError as error:
+        raise fault(place, f"{column}: {json_reason(error)}", expected) from error
+    except msgspec.DecodeError as error:
         raise fault(place, f"{column} can't be read as JSON: {error}", expected) from error
     if not isinstance(value, dict):
         raise fault(place, f"{column} is {shortened(cell)}", expected)
@@ -142,7 +147,8 @@ def _read_object(region: _ViaRegion, class_attribute: str | None, place: str) ->
         expected = f"expected {_NUMBERS[str(shape_name)]}, each a number"
         raise fault(place, problem, expected) from error
     problem = f"the shape is {shape_name!r}" if shape_name else "the shape has no name"
-    raise fault(place, problem, "expected rect, circle, ellipse, polygon or polyline")
+    expected = "expected rect, circle, ellipse, polygon or polyline"
+    raise fault(place, problem, expected, DRAW_AGAIN)
 
 
 def _class_name(attributes: dict[str, Any], class_attribute: str | None, place: str) -> str:
@@ -154,12 +160,11 @@ def _class_name(attributes: dict[str, Any], class_attribute: str | None, place: 
         if len(ticked) != 1:
             boxes_are = number_of(len(ticked), "checkbox is", "checkboxes are")
             problem = f"{boxes_are} ticked in its attribute {attribute}"
-            raise fault(place, problem, "expected one that is ticked: the class")
+            raise fault(place, problem, "expected one checkbox that is ticked: that of its class")
         value = ticked[0]
-    if not isinstance(value, str):
-        raise fault(place, f"its attribute {attribute} is not a text", "expected the class")
-    if not value.strip():
-        raise fault(place, f"its attribute {attribute} is empty", "expected the class")
+    if not isinstance(value, str) or not value.strip():
+        problem = f"its attribute {attribute} is {shown_cell(value)}"
+        raise fault(place, problem, "expected the name of its class: a text that is not empty")
     return value.strip()
 
 
@@ -174,15 +179,20 @@ def _class_attribute(attributes: dict[str, Any], class_attribute: str | None, pl
     if attribute is not None:
         return attribute
     attribute_names = ", ".join(attributes) or "none"
-    problem = f"none of its attributes ({attribute_names}) has a usual name of a class"
-    hint = "name the attribute in the recipe's `boxes`: columns: {label: ATTRIBUTE}"
+    problem = f"it is not clear which of its attributes is the class: {attribute_names}"
+    expected = f"expected the class in {either(_CLASS_ATTRIBUTES)}"
+    hint = (
+        "rename the attribute in the file, or name it in the recipe's `boxes`: "
+        "columns: {label: ATTRIBUTE}"
+    )
     if class_attribute:
-        problem = f"{class_attribute} is not among its attributes ({attribute_names})"
+        problem = f"{class_attribute} is not among its attributes: {attribute_names}"
+        expected = "expected the class in the attribute that the recipe names"
         hint = "correct `columns` in the recipe's `boxes`, or the file"
     elif not attributes:
         problem = "it has no attributes"
         hint = CORRECT
-    raise fault(place, problem, "expected the class as a text", hint)
+    raise fault(place, problem, expected, hint)
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:

@@ -115,9 +115,11 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     lists = _read_lists(folder, path_by_name)
     if lists and not any(names for _, names in lists.values()):
         paths = listed(path for path, _ in lists.values())
-        problem = f"{paths}: no line is the name of an image without its ending"
-        expected = "expected the names of these images"
-        faults.append(InputError(problem, expected, "correct or move away each of these lists"))
+        problem = f"{paths}: no line names an image of {folder.path}"
+        expected = "expected the name of an image without its ending in each line"
+        if folder.images:
+            expected += f", such as {stem_of(folder.images[0])}"
+        faults.append(InputError(problem, expected, "correct these lists, or remove them"))
     return Proposed({"voc": folders_of(folder.files)}, folder.files, lists, faults)
 
 

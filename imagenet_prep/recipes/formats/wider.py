@@ -14,7 +14,7 @@ from imagenet_prep.recipes.annotation_files import parse_number, read_text
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import corners_of_size, fault
 from imagenet_prep.recipes.formats import Format
-from imagenet_prep.text import number_of
+from imagenet_prep.text import number_of, parse_whole
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -31,19 +31,20 @@ def _read(path: Path) -> list[Drawn]:
         image = Drawn(name.strip(), f"{path}, line {number}", [])
         _, face_count = next(lines, _NO_LINE)
         face_count = face_count.strip()
-        if not face_count.isdecimal():
+        number_of_faces = parse_whole(face_count)
+        if number_of_faces is None:
             title = image.name[:80] or "a line without a name"
             problem = f"no number of faces follows {title}"
             if face_count:
                 problem = f"{face_count[:40]!r} follows {title}"
             raise fault(image.place, problem, "expected the number of faces")
-        expected_lines = max(1, int(face_count))
+        expected_lines = max(1, number_of_faces)
         for line_count in range(expected_lines):
             face_number, line = next(lines, _NO_LINE)
             if len(line.split()) < 4:
                 raise _no_face(path, image, face_number, line_count, expected_lines)
             face = _read_face(line, f"{path}, line {face_number}")
-            if face_count != "0":
+            if number_of_faces:
                 image.objects.append(face)
         images.append(image)
     return images
@@ -57,11 +58,12 @@ def _no_face(
     path: Path, image: Drawn, number: int, line_count: int, expected_lines: int
 ) -> InputError:
     """The error for a line that is no face, or for a file that ends too early (number 0)."""
-    lines = number_of(expected_lines, "line")
-    expected = f"expected {lines} of x, y, width and height for {image.name}"
     if not number:
+        lines = number_of(expected_lines, "line")
+        expected = f"expected {lines} of x, y, width and height for {image.name}"
         found_lines = number_of(line_count, "line")
         return fault(image.place, f"the file ends after {found_lines} of boxes", expected)
+    expected = f"expected x, y, width and height of a face of {image.name}, or 0 0 0 0 for none"
     return fault(f"{path}, line {number}", "the line has fewer than four values", expected)
 
 

@@ -4,12 +4,11 @@ its class from 0, then its centre and size, or a polygon.
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.hints import Hint
@@ -29,7 +28,7 @@ from imagenet_prep.recipes.formats import (
 from imagenet_prep.recipes.path_matching import match
 from imagenet_prep.recipes.path_parts import stem_of
 from imagenet_prep.sources.names import below
-from imagenet_prep.text import listed, number_of
+from imagenet_prep.text import listed, number_of, parse_whole
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -51,7 +50,16 @@ _NO_LABELS = (
 """Files among those of images that name classes, or images."""
 
 
-def _read(path: Path, class_names: Sequence[str], pose_length: int) -> Drawn:
+class _Classes(NamedTuple):
+    """The names of the classes in order, "" where one is missing; and, for messages, where the
+    names are.
+    """
+
+    names: Sequence[str]
+    place: str
+
+
+def _read(path: Path, classes: _Classes, pose_length: int) -> Drawn:
     """The objects of one file; lines of ``pose_length`` words end with key points,
     which are not read.
     """
@@ -62,11 +70,11 @@ def _read(path: Path, class_names: Sequence[str], pose_length: int) -> Drawn:
             words = words[:5]
         if words:
             place = f"{path}, line {number}"
-            image.objects.append(_read_object(words, class_names, place))
+            image.objects.append(_read_object(words, classes, place))
     return image
 
 
-def _read_object(words: Sequence[str], class_names: Sequence[str], place: str) -> DrawnObject:
+def _read_object(words: Sequence[str], classes: _Classes, place: str) -> DrawnObject:
     is_polygon = len(words) >= 7 and len(words) % 2 == 1
     if len(words) != 5 and not is_polygon:
         expected = (
@@ -75,7 +83,7 @@ def _read_object(words: Sequence[str], class_names: Sequence[str], place: str) -
         )
         problem = f"the line has {number_of(len(words), 'value')}"
         raise fault(place, problem, expected)
-    class_name = _class_name(words[0], class_names, place)
+    class_name = _class_name(words[0], classes, place)
     numbers = [parse_number(word, place) for word in words[1:]]
     for value_number, number in enumerate(numbers, 2):
         if -NO_PIXELS < number < NO_PIXELS:
@@ -92,36 +100,41 @@ def _read_object(words: Sequence[str], class_names: Sequence[str], place: str) -
     return DrawnObject(class_name, corners, place)
 
 
-_MOST_DIGITS = 18
-
-
-def _class_name(word: str, class_names: Sequence[str], place: str) -> str:
+def _class_name(word: str, classes: _Classes, place: str) -> str:
     """The class of a number; raises InputError if none has it."""
-    if word.isdecimal() and len(word) <= _MOST_DIGITS:
-        number = int(word)
-        if number < len(class_names) and class_names[number]:
-            return class_names[number]
-        if number < len(class_names):
-            raise fault(place, f"class {number} has no name", "expected one in `names`")
-    if not class_names:
-        problem = "`names` has no classes by number"
-        raise fault(place, problem, "expected the names of the classes in order")
-    expected = f"expected 0 to {len(class_names) - 1}, the classes of `names`"
-    raise fault(place, f"the class is {word[:40]}", expected)
+    names = classes.names
+    if not names:
+        problem = f"{classes.place} has no names in the order of the classes"
+        raise fault(place, problem, "expected the names of class 0, class 1 and so on")
+    number = parse_whole(word)
+    if number is None or number >= len(names):
+        numbers = "0" if len(names) == 1 else f"0 to {len(names) - 1}"
+        expected = f"expected {numbers}: the classes of {classes.place}"
+        raise fault(place, f"the class is {word[:40]}", expected)
+    if not names[number]:
+        problem = f"class {number} has no name in {classes.place}"
+        raise fault(place, problem, "expected a name for every class of a box", _NAMELESS)
+    return names[number]
+
+
+_NAMELESS = "add the name, or correct the class of this line"
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
-    class_names = images.class_names(keys).order
+    names_place = "`names` in the recipe's `boxes`"
     pose_length = 0
     if isinstance(keys.names, str):
         names_path = below(images.roots.root, keys.names)
+        names_place = names_path.name
         pose_length = _length_of_poses(names_path)
         if pose_length:
             note = f"{names_path.name}: key points are not read (kpt_shape), only boxes"
             images.file.unread.append(note)
 
+    classes = _Classes(images.class_names(keys).order, names_place)
+
     def read(path: Path) -> Drawn:
-        return _read(path, class_names, pose_length)
+        return _read(path, classes, pose_length)
 
     images.mark_files(keys.places, ".txt", read)
     missing = [name for name in images.missing if name.rpartition("/")[2] not in _NO_LABELS]
@@ -135,10 +148,13 @@ def _length_of_poses(path: Path) -> int:
     shape = read_data_yaml(path).get("kpt_shape")
     if not isinstance(shape, list):
         return 0
-    if not all(str(size).isdecimal() for size in shape):
-        return 0
-    numbers_of_points = math.prod(map(int, shape))
-    return 5 + numbers_of_points
+    pose_length = 1
+    for size in shape:
+        number = parse_whole(str(size))
+        if number is None:
+            return 0
+        pose_length *= number
+    return 5 + pose_length
 
 
 # init ---------------------------------------------------------------------------------------------
@@ -184,7 +200,7 @@ def _propose_nameless(folder: AnnotatedFolder, labels: Sequence[str]) -> Propose
     )
     numbers = range(last_class + 1)
     value = {"yolo": folders_of(labels), "names": tuple(map(str, numbers))}
-    doubts = [doubt, *_doubts(folder, labels)]
+    doubts = [("use the numbers as names", doubt), *_doubts(folder, labels)]
     return Proposed(value, labels, doubts=doubts)
 
 
@@ -230,7 +246,7 @@ def _find_names(folder: AnnotatedFolder) -> str:
     return first_list
 
 
-def _doubts(folder: AnnotatedFolder, labels: Sequence[str]) -> list[str]:
+def _doubts(folder: AnnotatedFolder, labels: Sequence[str]) -> list[tuple[str, str]]:
     """The doubt whether lines of four points are polygons: they may be boxes that are turned."""
     lengths: set[int] = set()
     for name in labels[:_MOST_READ]:
@@ -241,7 +257,7 @@ def _doubts(folder: AnnotatedFolder, labels: Sequence[str]) -> list[str]:
         return []
     lines = f"the lines of {listed(labels)}"
     around = "if these are rotated boxes, each becomes the upright box around it"
-    return [f"{lines} have four points each: {around}"]
+    return [("accept upright boxes", f"{lines} have four points each: {around}")]
 
 
 _MOST_READ = 50
@@ -275,18 +291,21 @@ def _read_lists(folder: AnnotatedFolder, names_file: str) -> Lists:
                 problem = "the value is a list"
             if list_path:
                 problem = f"no line of {list_path} names an image of {folder.path}"
-            raise _no_list(f"{path}: {key}: {problem}", list(places))
+            raise _no_list(path, key, problem, list(places))
         split = "validation" if key in ("val", "valid") else key
         lists[split] = list_path, images
     return lists
 
 
-def _no_list(problem: str, keys: Sequence[str]) -> InputError:
+def _no_list(path: Path, key: str, problem: str, keys: Sequence[str]) -> InputError:
     """The error for a key of a split that is no list of images."""
     expected = "expected a text file for each split, with an image in each line"
-    split_keys = " and ".join(keys)
-    hint = f"correct it; or take {split_keys} out: folders divide the images then"
-    return InputError(problem, expected, hint)
+    remedy = f"correct {key} in {path.name}"
+    if len(keys) > 1:
+        remedy += f"; or remove {' and '.join(keys)} from it"
+    else:
+        remedy += ", or remove it"
+    return InputError(f"{path}: {key}: {problem}", expected, f"{remedy}: folders are splits then")
 
 
 def _keys_of_splits(folder: AnnotatedFolder, names_file: str) -> tuple[Path, Mapping[str, Any]]:
