@@ -466,7 +466,7 @@ def test_copies_whose_space_can_not_be_given_back(
             "run --source huggingface --output out --dry-run",
             "can't give its space to shards in out",
         ),
-        ("convert --config recipe.yaml", "expected the archives of ImageNet"),
+        ("convert --config recipe.yaml", "only the archives of ImageNet can be downloaded again"),
     ],
 )
 def test_what_could_not_be_consumed_is_not_downloaded(tmp_path: Path, words: str, why: str) -> None:
