@@ -667,7 +667,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "VOC: other images, and a file without an ending": (
         VOC,
         other_images_and_a_license,
-        "voc/Annotations: 6 files have annotations, and none has the name of an image; expected a name such "
+        "voc/Annotations: 6 files have annotations, but none has the name of an image; expected a name such "
         "as 2007_000000.xml for the image voc/JPEGImages/2007_000000.jpg, got ",
     ),
     "VOC: an entity": (
@@ -821,13 +821,13 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "VOC: annotations in folders of their own": (
         XMLS,
         saves("xml/x/1/a.xml", XML),
-        "xml: no annotation has the name of its image and the same folders; "
+        "xml: the annotations are in other folders than their images; "
         "expected the folders of the image in/a.jpg, got xml/x/1/a.xml",
     ),
     "VOC: a folder without annotations": (
         XMLS,
         lambda folder: (folder / "xml").mkdir(),
-        "xml: no file of annotations of this format; expected a file of annotations with the name",
+        "xml: no file of annotations; expected a file of annotations with the name",
     ),
     "CSV: sizes under other names": (
         CSV,
@@ -956,15 +956,19 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "names of COCO": (
         ONE + "boxes: {coco: a.json, names: [a]}\n",
         nothing,
-        "boxes.names: coco has no use for it",
+        "boxes.names: it can't be combined with coco",
     ),
     "two kinds": (ONE + "boxes: {voc: xml, yolo: txt}\n", nothing, "boxes: it has voc and yolo"),
     "Inception's records": (
         XMLS + "record: inception\n",
         nothing,
-        "boxes: record: inception and boxes can't be combined",
+        "boxes: it can't be combined with record: inception",
     ),
-    "numbers": (XMLS + "content: pixels\n", nothing, "boxes: content is pixels"),
+    "numbers": (
+        XMLS + "content: pixels\n",
+        nothing,
+        "boxes: content is pixels",
+    ),
     "an unknown key": (ONE + "boxes: {vok: xml}\n", nothing, "boxes.vok: no such key"),
     "a wrong type": (
         XMLS + "record: {a: {from: boxes.xmin, type: int64}}\n",

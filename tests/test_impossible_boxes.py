@@ -470,11 +470,11 @@ WITH_BOXES = "source: {files: '*.jpg'}\nboxes: {voc: xml}\n"
         (WITH_BOXES + "boxes_outside: cut\n", "expected refuse, clip or drop"),
         (
             "source: {files: '*.jpg'}\nboxes_outside: clip\n",
-            "boxes_outside: there are no boxes; expected the key `boxes`",
+            "boxes_outside: it requires boxes, and this recipe has no key boxes",
         ),
         (
             WITH_BOXES + "content: array\nboxes_outside: clip\n",
-            "expected it with content: image only",
+            "boxes_outside: it can't be combined with content: array",
         ),
         ("source: {imagenet: true}\nboxes_outside: clip\n", "boxes_outside"),
     ],

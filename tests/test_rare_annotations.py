@@ -106,7 +106,7 @@ STATES: Mapping[str, Rare] = {
     "a file of no image": Rare(
         {"voc": "b"},
         {"b/x/other.xml": xml()},
-        "b: 1 file has annotations, and not the name of an image",
+        "b: 1 file has annotations, but not the name of an image",
         absent="strip",
     ),
     "another image, without a folder": Rare(

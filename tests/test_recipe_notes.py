@@ -192,4 +192,6 @@ def test_manifests_with_images_that_have_no_annotation(tmp_path: Path) -> None:
         "manifest_file: m.txt\nsplits: {train: 0.5, test: 0.5}\n"
         "boxes: {csv: b.csv, unannotated: skip}\n"
     )
-    assert "boxes: 2 images have no annotation, and would be skipped" in refusal(tmp_path, recipe)
+    assert "boxes: 2 images have no annotation, but the manifests list them: " in refusal(
+        tmp_path, recipe
+    )

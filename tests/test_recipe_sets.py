@@ -181,10 +181,10 @@ def test_imagenet_is_not_begun_in_the_set_of_a_recipe(tmp_path: Path) -> None:
         before = contents(layout)
         for stage in ("run", "convert"):
             refused = command(stage, layout.data_dir, status=2).stderr
-            assert "holds the set of the recipe flowers" in refused
+            assert "holds the data set flowers, made with a recipe" in refused
             assert f"convert {layout.data_dir} --config {tmp_path}/flowers.yaml" in refused
             assert contents(layout) == before
-    with pytest.raises(UsageError, match="recipe flowers"):
+    with pytest.raises(UsageError, match="data set flowers"):
         run(layout, ENGINE)
 
 

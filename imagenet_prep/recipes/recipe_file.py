@@ -123,7 +123,8 @@ def read_recipe(path: Path, text: str | None = None) -> RecipeFile:
     document, lines = _Nodes(path).read(_read_text(path) if text is None else text)
     if not isinstance(document, dict):
         raise UsageError(
-            f"{path} is not a recipe", f"expected a mapping of keys, got {value_in_words(document)}"
+            f"{path} is not a recipe",
+            f"expected keys, such as source: {{folders: photos}}, got {value_in_words(document)}",
         )
     # an empty key says nothing
     values = {name: value for name, value in document.items() if value is not None}
@@ -165,7 +166,8 @@ def _read_text(path: Path) -> str:
         return content.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise UsageError(f"{path}, line {line}: not UTF-8", "expected a text in UTF-8") from error
+        problem = f"{path}, line {line}: not UTF-8"
+        raise UsageError(problem, "expected a text in UTF-8", "save the file as UTF-8") from error
 
 
 def read_texts(path: Path, text: str) -> Any:
@@ -213,7 +215,7 @@ class _Nodes:
             if isinstance(error, yaml.composer.ComposerError):
                 problem, expected = "a second YAML document starts here", "expected one in a file"
                 raise self._refusal(line, problem, expected) from error
-            problem = error.problem or ""
+            problem = _plain_problem(error.problem or "")
             if error.context_mark and problem == "found unexpected end of stream":
                 line = error.context_mark.line
                 problem = "no quotation mark ends the text that starts here"
@@ -247,7 +249,7 @@ class _Nodes:
             )
         mark = _mark_of(event)
         if mark:
-            raise self._refusal(line, mark, "expected plain keys and values", _QUOTES)
+            raise self._refusal(line, f"{mark} can't be used", _PLAIN, _QUOTES)
 
     def _value(self, node: yaml.Node, key: Key) -> Any:
         import yaml
@@ -282,7 +284,7 @@ class _Nodes:
             raise self._refusal(
                 node.start_mark.line,
                 "a text holds half of a surrogate pair",
-                "expected text that UTF-8 can store",
+                r"expected both halves, such as \ud83d\ude00, or the character itself",
             )
         if "\0" in text:
             raise self._refusal(
@@ -308,6 +310,7 @@ def _join_surrogates(text: str) -> str | None:
 
 
 _SINGLE_QUOTES = r"put a text that holds \ in single quotes: 'a\b'"
+_PLAIN = "expected plain keys and values"
 _QUOTES = "put a text that starts with *, & or ! in quotes: '*.jpg'"
 
 
@@ -321,6 +324,25 @@ def _mark_of(event: yaml.Event) -> str:
     if anchor:
         return f"the anchor &{shortened(anchor)}"
     return f"the tag {shortened(tag)}" if tag else ""
+
+
+_TOKENS = {
+    "the node content": "a value",
+    "<block end>": "the next key or item, as far to the right as the one before it",
+    "'<block mapping start>'": "a key further to the right",
+    "'<block sequence start>'": "a list further to the right",
+    "'<block end>'": "a line further to the left",
+    "'<scalar>'": "a text",
+    "'<stream end>'": "the end of the file",
+}
+"""Words of PyYAML for the parts of a document, and the words of messages."""
+
+
+def _plain_problem(problem: str) -> str:
+    """A problem of PyYAML's parser in the words of messages."""
+    for token, words in _TOKENS.items():
+        problem = problem.replace(token, words)
+    return problem
 
 
 def _yaml_hint(context: str, problem: str) -> str:
