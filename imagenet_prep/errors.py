@@ -106,28 +106,26 @@ class DamagedRecordError(InputError):
 def all_of(obstacles: Sequence[InputError]) -> InputError:
     """Combine several obstacles into one error that names each, so that one run shows them all.
 
-    They are numbered unless all have the same hint, and each hint has the numbers of its obstacles.
+    They are numbered; a hint has the numbers of its obstacles, unless it is that of all.
     """
     if len(obstacles) == 1:
         return obstacles[0]
     shown = obstacles[:_SHOWN]
-    texts = [obstacle.what for obstacle in shown]
     numbers_by_hint: dict[str, list[str]] = {}
+    texts: list[str] = []
     for number, obstacle in enumerate(shown, 1):
+        texts.append(f"({number}) {obstacle.what}")
         if obstacle.hint:
             numbers_by_hint.setdefault(obstacle.hint, []).append(f"({number})")
     hints = [*numbers_by_hint]
-    lead = "then: "
     is_hint_of_all = all(len(numbers) == len(shown) for numbers in numbers_by_hint.values())
     if not is_hint_of_all:
-        lead = ""
-        texts = [f"({number}) {text}" for number, text in enumerate(texts, 1)]
         hints = [Hint(f"{', '.join(numbers)} ", hint) for hint, numbers in numbers_by_hint.items()]
     if len(obstacles) > _SHOWN:
         texts.append(f"and {len(obstacles) - _SHOWN:,} more")
     error = InputError(
-        f"{len(obstacles):,} obstacles: {texts[0]}",
-        f"{lead}{'; '.join(texts[1:])}",
+        f"{len(obstacles):,} problems: {texts[0]}",
+        "; ".join(texts[1:]),
         join_hints("; ", hints),
     )
     choices = dict.fromkeys(choice for obstacle in obstacles for choice in obstacle.choices)

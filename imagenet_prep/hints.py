@@ -40,7 +40,7 @@ class Hint(str):
 def install_extra(extra: str) -> Hint:
     """The command that installs an extra of the package, in the folder of its clone."""
     command = command_line([*INSTALL.split(), f".[{extra}]"])
-    return Hint(command, "    (in the clone of imagenet-prep)")
+    return Hint(command, "    (in the folder of your clone of imagenet-prep)")
 
 
 def parts_of(text: str) -> tuple[str, ...]:

@@ -279,8 +279,9 @@ class _RunWork(Struct, frozen=True):
         """Decide by what the raw folder lacks."""
         check_options(options)
         if extract and options.consume:
-            what = "--extract with --consume: consumed raw data can't become image folders"
-            raise UsageError(what, "expected one of them, or neither")
+            what = "--extract and --consume can't be used together"
+            reason = "--consume deletes the archives that --extract makes image folders of"
+            raise UsageError(what, reason, "leave out --extract or --consume")
         if options.consume:
             refuse_another_output(layout)
         keys = missing_archives(
@@ -337,8 +338,8 @@ def _refuse_images_elsewhere(layout: Layout, keys: Collection[str]) -> None:
     if missing_splits and not layout.reads_own_raw:
         raise InputError(
             f"{layout.raw_dir} lacks {' and '.join(missing_splits)} images",
-            "expected the images of both splits there: with --raw, no others are read",
-            f"leave out --raw: run then downloads what {layout.own_raw_dir} lacks",
+            "expected the images of both splits in this folder, since --raw names it",
+            f"add them, or leave out --raw: run then downloads what {layout.own_raw_dir} lacks",
         )
 
 
@@ -347,7 +348,7 @@ def _refuse_unusable_copy(site: Site, options: ConvertOptions) -> None:
     if options.consume and isinstance(site, KaggleSite):
         raise UsageError(
             "--consume does not work with Kaggle's zip, which holds both splits",
-            "none of it can be freed before the last split is made",
+            "expected a file for each split: --consume frees its space as its shards are made",
             "leave out --consume, or choose another --source",
         )
     if isinstance(site, HuggingFaceSite):

@@ -329,6 +329,8 @@ def browser() -> Iterator[Any]:
     except ImportError:
         missing("there is no playwright")
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        chromium = playwright.chromium.launch(
+            executable_path=program, args=["--no-sandbox", "--disable-gpu"]
+        )
         yield chromium
         chromium.close()

@@ -625,7 +625,7 @@ FOLDERS: dict[str, Made] = {
         {**images("0.png"), **labelled("l.csv", STEMS)}, ", and not 0."
     ),
     "no endings, a list of classes": refused(
-        labelled("l.csv", "0,cat\n1,dog\n", names=FLAT[:2]), "init finds no labels there"
+        labelled("l.csv", "0,cat\n1,dog\n", names=FLAT[:2]), "init finds no labels in it"
     ),
     "with labels, none": refused(
         images(*FLAT),
@@ -674,7 +674,7 @@ FOLDERS: dict[str, Made] = {
         images("a b.jpg", "c d.jpg") | {"l.txt": b"a b.jpg 3\nc d.jpg 4\n"},
         train={"a b.jpg": 3, "c d.jpg": 4},
     ),
-    "labels beside a mask": refused(PAIRS, "can be read in 1 way, and 1 more would stop"),
+    "labels beside a mask": refused(PAIRS, "can be read in 1 way (1 more has an error): "),
     "a tar beside a folder of images": refused(
         {**images(*CATS), "x/y.tar": TARS["n00000001.tar"]}, "x/y.tar"
     ),
@@ -776,10 +776,12 @@ FOLDERS: dict[str, Made] = {
         train={"1.JPG": 3, "2.JPG": 4},
     ),
     "two images of a key": refused(
-        one_tar("1.jpg", "1.JPG", **{"1.cls": b"3"}), "0/1.JPG and 0/1.jpg have the same ending"
+        one_tar("1.jpg", "1.JPG", **{"1.cls": b"3"}), "0.tar has both 1.JPG and 1.jpg"
     ),
     "dots in keys": refused(
-        one_tar("a.b.jpg", **{"a.b.cls": b"3"}), "has no image for 0/a", "ends at the first dot"
+        one_tar("a.b.jpg", **{"a.b.cls": b"3"}),
+        "has no image for a.b.cls",
+        "up to the first dot: a.jpg",
     ),
     "WebDataset by split": taken(
         {
@@ -802,12 +804,12 @@ FOLDERS: dict[str, Made] = {
         train={"1.jpg": 1, "2.jpg": 2},
     ),
     "no label of a key": refused(
-        one_tar("1.jpg", "2.jpg", **{"1.cls": b"0"}), "0/2.jpg has no cls", "--label cls"
+        one_tar("1.jpg", "2.jpg", **{"1.cls": b"0"}), "0/2.jpg has no label in cls", "--label cls"
     ),
     "no image of a key": refused(
         one_tar("1.jpg", **{"1.cls": b"0", "2.cls": b"0"}),
-        "has no image for 0/2",
-        "add its image (jpg, ",
+        "has no image for 2.cls",
+        "add the image (jpg, ",
     ),
     "TFRecords with a word of each sample": taken(
         {"a.tfrecord": framed("1.jpg", "2.jpg", "3.jpg", words=True)},

@@ -290,20 +290,26 @@ TOLD: dict[str, tuple[Write, str]] = {
     "upper case": (_upper_case, "train has class folders in upper case: N0"),
     "below imagenet/": (
         _folders("imagenet/train", "imagenet/val"),
-        "imagenet/train holds train images, and is not",
+        "imagenet/train holds train images, but none are looked for there",
     ),
     "Kaggle's tree below imagenet/": (
         _folders(
             "imagenet/ILSVRC/Data/CLS-LOC/train", "imagenet/ILSVRC/Data/CLS-LOC/val", flat=True
         ),
-        "imagenet/ILSVRC/Data/CLS-LOC/train holds train images, and is not",
+        "imagenet/ILSVRC/Data/CLS-LOC/train holds train images, but none are looked for there",
     ),
-    "valid/": (_folders("train", "valid"), "valid holds validation images, and is not"),
+    "valid/": (
+        _folders("train", "valid"),
+        "valid holds validation images, but none are looked for there",
+    ),
     "train/images/": (
         _folders("train/images", "val"),
-        "train/images holds train images, and is not",
+        "train/images holds train images, but none are looked for there",
     ),
-    "class folders without train/": (_folders("", "val"), "raw holds train images, and is not"),
+    "class folders without train/": (
+        _folders("", "val"),
+        "raw holds train images, but none are looked for there",
+    ),
     "class tars without a folder": (
         _class_tars_at(""),
         "is a class tar outside a folder of class tars",
@@ -355,11 +361,11 @@ TOLD: dict[str, tuple[Write, str]] = {
     ),
     "train/train/train": (
         _folders("train/train/train", "val/val/val"),
-        "train/train/train holds train images, and is not",
+        "train/train/train holds train images, but none are looked for there",
     ),
     "folders beside an archive": (
         _folders_beside_an_archive,
-        "imagenet/train holds train images, and is not",
+        "imagenet/train holds train images, but none are looked for there",
     ),
     "zip of folders": (_zip_of_folders, "imagenet.zip holds train images of ILSVRC2012"),
 }

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_server import PATIENCE, run_forked
@@ -51,15 +52,21 @@ def command(
 
 def prep_here(*words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run a command as ``prep`` does, but in this process, which takes a tenth of the time;
-    with one worker.
+    with one worker, a thread: to fork this process for each step takes most of the time.
     """
-    from imagenet_prep import cli
+    from imagenet_prep import cli, engines
+
+    make_engine = engines.make_engine
+
+    def make_threads(name: str = "processes", *settings: Any, **options: Any) -> Any:
+        return make_engine("threads" if name == "processes" else name, *settings, **options)
 
     words = (*words, "--workers", 1) if words[0] in ("convert", "verify", "repair") else words
     said, told = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(cwd or Path.cwd())
         patch.setattr(sys, "argv", ["imagenet-prep", *map(str, words)])
+        patch.setattr(engines, "make_engine", make_threads)
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(told):
             status = cli._status()
     return subprocess.CompletedProcess(sys.argv, status, said.getvalue(), told.getvalue())

@@ -454,7 +454,7 @@ TABLE += [
         _by("own"),
     ),
     Surroundings("certificate_has_expired", 5, (*_UNTRUSTED, "clock"), _by("old")),
-    Surroundings("certificate_is_of_another", 5, (*_UNTRUSTED, "address"), _by("wrong")),
+    Surroundings("certificate_is_of_another", 5, (*_UNTRUSTED, "--base-url"), _by("wrong")),
 ]
 
 

@@ -381,7 +381,8 @@ def test_a_large_file_in_a_folder_is_a_problem(tmp_path: Path) -> None:
     with (tmp_path / "in" / WNID / f"{WNID}_1.xml").open("wb") as file:
         file.truncate(100_000_000)
     summary = train(Layout(tmp_path / "data"), tmp_path / "in")
-    assert [problem.detail for problem in summary.problems] == [f"larger than {LARGEST:,} bytes"]
+    (problem,) = summary.problems
+    assert f"larger than {LARGEST:,} bytes" in problem.detail
 
 
 def test_a_damaged_archive_is_exit_4(data_dir: Path, made: MadeSet) -> None:
@@ -644,7 +645,7 @@ def test_files_that_kill_every_worker_are_named(
     ):
         monkeypatch.setattr(stage, "_BATCH", batch)
         error = refused(layout, kind=DataProblemsError, engine=ProcessEngine(2))
-        assert error.what.startswith(f"{path}, {where}: a worker died 3 times")
+        assert error.what.startswith(f"{path}, {where}: every worker process")
 
 
 places = st.lists(st.integers(0, 10_000), min_size=2, max_size=2, unique=True).map(sorted)

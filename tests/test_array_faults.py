@@ -65,8 +65,8 @@ NONE_OF_THEM = "it is none of the formats of arrays"
 FAULTS = {
     # name, content, reason, whether another copy may help
     "Fortran order": ("a.npy", npy(np.ones((2, 3), order="F")), "in Fortran order", False),
-    "objects": ("a.npy", npy(np.array([None], object)), "it holds object", False),
-    "complex": ("a.npy", npy(np.ones(2, complex)), "it holds complex128", False),
+    "objects": ("a.npy", npy(np.array([None], object)), "its dtype is object", False),
+    "complex": ("a.npy", npy(np.ones(2, complex)), "its dtype is complex128", False),
     "a negative shape": (
         "a.npy",
         npy(np.ones((2, 3))).replace(b"(2, 3)", b"(-2,3)"),
@@ -130,12 +130,12 @@ FAULTS = {
         False,
     ),
     "a text like a zip": ("a.npz", b"PK is no zip", NONE_OF_THEM, False),
-    "floats in IDX": ("a", b"\0\0\x0d\1\0\0\0\1" + bytes(4), "not IDX of unsigned bytes", True),
-    "no IDX in gzip": ("a-idx1-ubyte.gz", gzip.compress(b"x"), "not IDX of unsigned", True),
+    "floats in IDX": ("a", b"\0\0\x0d\1\0\0\0\1" + bytes(4), "not an IDX file of numbers", True),
+    "no IDX in gzip": ("a-idx1-ubyte.gz", gzip.compress(b"x"), "not an IDX file", True),
     "nothing in gzip": (
         "a-idx1-ubyte.gz",
         gzip.compress(b""),
-        "as the first bytes, got none",
+        "(first bytes: none)",
         True,
     ),
     "a cut npz": ("a.npz", b"PK\3\4" + bytes(40), "its zip can't be read", True),

@@ -130,7 +130,7 @@ def test_copies_without_boxes(inside: Path, made_tiny: MadeSet, url: str, kind: 
     (convert,) = readme_row("parquet files or class folders")
     ran = command(*words_of(convert), *PART)
     assert boxes_in("new") == 0
-    assert "no boxes for train: none were found when the set was planned" in ran.stderr
+    assert "no boxes for train: no annotations were there when this set was started" in ran.stderr
     (download,) = re.findall(r"imagenet-prep (download DATA_DIR --only boxes)", ran.stderr)
     command(*words_of(download), "--base-url", url, "--no-digest", **ACCOUNT)
     command("annotate", "new", "--raw", "raw")
@@ -197,9 +197,10 @@ def test_no_annotate_into_an_object_store_is_advised(tmp_path: Path, made_tiny: 
     layout = Layout(Location(MemoryStore(), "set"), raw_dir)
     assert status(layout).following == f"imagenet-prep convert memory://tests/set --raw {raw_dir}"
     assert _note_without_boxes(layout, "train").endswith(
-        f"although {raw_dir}/ILSVRC/Annotations/CLS-LOC/train was there when the set was planned; "
-        "to add them run imagenet-prep annotate DATA_DIR in a local folder, put its "
-        f"{layout.boxes_csv.name} into the folder of raw data, then this convert with --overwrite"
+        f"although {raw_dir}/ILSVRC/Annotations/CLS-LOC/train was there when this set was "
+        "started; to add boxes, run imagenet-prep annotate DATA_DIR in a local folder, put its "
+        f"{layout.boxes_csv.name} into the folder of raw data, then run the same imagenet-prep "
+        "convert with --overwrite"
     )
     options = ConvertOptions(
         train_shards=2, validation_shards=1, allow_incomplete=True, validation_boxes=True

@@ -118,5 +118,5 @@ def test_two_fields_of_boxes_are_refused(tmp_path: Path) -> None:
         tmp_path / "data",
         **{"a.jpg": picture("a.jpg"), "samples.json": json.dumps({"samples": [sample]}).encode()},
     )
-    with pytest.raises(InputError, match="detections in model_1, model_2"):
+    with pytest.raises(InputError, match="several fields with detections: model_1, model_2"):
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)

@@ -12,6 +12,7 @@ from unittest.mock import Mock
 
 import pytest
 from existing import existing
+from made_sets import ENGINE
 from made_tars import pack, unpack
 from running import held
 from test_hostile_inputs import png
@@ -216,7 +217,7 @@ def test_a_bad_image_is_named_and_its_shard_alone_not_made(
     # With the image set aside everything is made.
     skip = PART.replace(on_damaged="skip")
     progress = Silent()
-    summary = convert(layout, make_engine("processes", 2), skip, progress=progress)
+    summary = convert(layout, ENGINE, skip, progress=progress)
     written = f"{len(made.of('train')) - 1} images"
     assert f"train: Finished writing {written}, 1 set aside." in progress.notes
     assert not any(note.startswith("train: Finished writing all") for note in progress.notes)
@@ -231,7 +232,7 @@ def test_a_bad_image_is_named_and_its_shard_alone_not_made(
     assert names == set(made.images) - {image.filename}
     # Without --on-damaged skip again, the shard with the gap does not count as done.
     with pytest.raises(DataProblemsError):
-        convert(layout, make_engine("processes", 2), PART)
+        convert(layout, ENGINE, PART)
 
 
 @pytest.mark.parametrize(
@@ -245,23 +246,23 @@ def test_changed_settings_are_asked_about_first(
     with --overwrite the new set stands alone.
     """
     layout = Layout(tiny_data_dir)
-    convert(layout, make_engine("processes", 2), PART)
+    convert(layout, ENGINE, PART)
     before = shard_digests(tiny_data_dir)
     with pytest.raises(UsageError, match="--overwrite"):
-        convert(layout, make_engine("processes", 2), change(PART))
+        convert(layout, ENGINE, change(PART))
     assert shard_digests(tiny_data_dir) == before
     options = change(PART)
-    convert(layout, make_engine("processes", 2), options.replace(overwrite=True))
+    convert(layout, ENGINE, options.replace(overwrite=True))
     assert len(list(tiny_data_dir.glob("train-*"))) == options.train_shards
     fresh = Layout(tiny_data_dir, output=tiny_data_dir / "fresh")
-    convert(fresh, make_engine("processes", 2), options)
+    convert(fresh, ENGINE, options)
     assert shard_digests(tiny_data_dir) == shard_digests(tiny_data_dir / "fresh")
 
 
 def test_a_changed_boxes_file_remakes_only_the_shards_it_touches(tiny_data_dir: Path) -> None:
     """One more box touches one shard; the others keep their files."""
     layout = Layout(tiny_data_dir)
-    engine = make_engine("processes", 2)
+    engine = ENGINE
     annotate(layout, engine)
     convert(layout, engine, PART)
     before = shard_digests(tiny_data_dir)
@@ -374,7 +375,7 @@ def test_finished_shards_without_a_source_are_kept_whatever_the_options(
     --overwrite or not.
     """
     layout = Layout(tiny_data_dir)
-    convert(layout, make_engine("processes", 2), PART)
+    convert(layout, ENGINE, PART)
     before = shard_digests(tiny_data_dir)
     layout.archive_path(facts.ARCHIVES["validation"]).unlink()
     for options in (
@@ -383,7 +384,7 @@ def test_finished_shards_without_a_source_are_kept_whatever_the_options(
         PART.replace(overwrite=True, train_shards=8),
     ):
         with pytest.raises(UsageError, match=r"raw data .*missing"):
-            convert(layout, make_engine("processes", 2), options)
+            convert(layout, ENGINE, options)
     assert shard_digests(tiny_data_dir) == before
 
 
@@ -403,12 +404,12 @@ def test_an_interrupted_overwrite_leaves_one_set_and_no_stale_manifest(
     gone before the first new shard stands.
     """
     layout = Layout(tiny_data_dir)
-    convert(layout, make_engine("processes", 2), PART)
+    convert(layout, ENGINE, PART)
     monkeypatch.setattr(
         "imagenet_prep.stages.convert.make_shards", Mock(side_effect=KeyboardInterrupt)
     )
     with pytest.raises(KeyboardInterrupt):
-        convert(layout, make_engine("processes", 2), PART.replace(train_shards=8, overwrite=True))
+        convert(layout, ENGINE, PART.replace(train_shards=8, overwrite=True))
     assert not layout.manifest_path.exists()
     assert not list(tiny_data_dir.glob("train-*-of-00016"))
     assert len(list(tiny_data_dir.glob("validation-*-of-00008"))) == 8

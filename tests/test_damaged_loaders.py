@@ -26,8 +26,8 @@ from imagenet_prep.errors import DamagedRecordError, InputError, UsageError
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.recipes.recipe_set import RecipeSet
 
-IMAGES = 300
-HOLLOW = (7, 150, 299)
+IMAGES = 120
+HOLLOW = (7, 62, 115)
 """The numbers of the images whose coded data is cut, between a sound header and an end marker."""
 
 RECIPE = "source: {folders: in}\nrecord: inception\nshards: 6\ncheck: header\n"
@@ -47,7 +47,7 @@ def hollow(content: bytes) -> bytes:
 
 @pytest.fixture(scope="module")
 def of_headers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A set of 300 images in 6 shards, made with ``check: header``: three do not decode.
+    """A set of 120 images in 6 shards, made with ``check: header``: three do not decode.
     Read only.
     """
     folder = tmp_path_factory.mktemp("of-headers")
@@ -260,7 +260,7 @@ def test_resumed_beside_the_damaged_one(
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("damage", [damage_data, damage_header])
-@pytest.mark.parametrize("index", [0, 60])
+@pytest.mark.parametrize("index", [0, 30])
 def test_checksums_are_told_apart(
     torch: Any, data_dir: Path, damage: Callable[[Path, int], int], index: int, workers: int
 ) -> None:
@@ -270,7 +270,7 @@ def test_checksums_are_told_apart(
     order = order_of(data_dir)
     number = damage(data_dir, index)
     with pytest.raises(
-        DamagedRecordError, match=f"record {index % 50} at byte|in its first record"
+        DamagedRecordError, match=f"record {index % 20} at byte|in its first record"
     ):
         batches_of(loader(data_dir, shuffle=False))
     sampled = loader(data_dir, shuffle=False, on_damaged="skip", num_workers=workers)
@@ -291,7 +291,7 @@ def test_two_damaged_records_of_a_shard(torch: Any, data_dir: Path) -> None:
 
 
 def test_batches_without_an_image(torch: Any, of_headers: Path) -> None:
-    """One image a batch: 297 batches of 300 come, and a state counts all;
+    """One image a batch: 117 batches of 120 come, and a state counts all;
     of two ranks, which wait, it is an error.
     """
     sampled = loader(of_headers, batch_size=1, shuffle=False, on_damaged="skip")
@@ -347,7 +347,7 @@ def test_what_is_no_damage_is_raised_still(torch: Any, of_headers: Path, data_di
 
 def test_a_shard_without_an_index_and_with_a_damaged_length(torch: Any, data_dir: Path) -> None:
     """Its records can't be found: that is no single damaged record, and an error."""
-    damage_header(data_dir, 20)
+    damage_header(data_dir, 12)
     for path in Layout(data_dir).index_paths("train-00000-of-00006"):
         Path(str(path)).unlink()
     with pytest.raises(InputError) as caught:
@@ -380,7 +380,7 @@ def test_map_raises_or_goes_on(data_dir: Path) -> None:
     """``[i]`` of a damaged record is None, iteration leaves it out;
     both count it once and name it once.
     """
-    order, number = order_of(data_dir), damage_data(data_dir, 60)
+    order, number = order_of(data_dir), damage_data(data_dir, 30)
     records = imagenet_prep.open(data_dir, "train")
     with pytest.raises(DamagedRecordError, match="on_damaged='skip'"):
         list(records.map(numbered))
@@ -390,7 +390,7 @@ def test_map_raises_or_goes_on(data_dir: Path) -> None:
     with pytest.warns(UserWarning, match="left out: ") as warned:
         assert list(found) == sound
     assert len(warned) == 4
-    assert [found[index] for index in (60, 60 - IMAGES)] == [None, None]
+    assert [found[index] for index in (30, 30 - IMAGES)] == [None, None]
     assert [each for each in found[:] if each is not None] == sound
     assert found.skipped == {"image": 3, "checksum": 1}
     with pytest.raises(UsageError, match="expected 'raise' or 'skip'"):
@@ -398,7 +398,7 @@ def test_map_raises_or_goes_on(data_dir: Path) -> None:
 
 
 @pytest.mark.torch  # what make portable leaves out with it
-@pytest.mark.parametrize("stop", [1, 2, 40])
+@pytest.mark.parametrize("stop", [1, 2, 20])
 def test_grain_goes_on(data_dir: Path, stop: int) -> None:
     """Shuffled, in batches that are filled up;
     an iterator with the state of another gives the rest.
@@ -406,7 +406,7 @@ def test_grain_goes_on(data_dir: Path, stop: int) -> None:
     import grain
 
     order = order_of(data_dir)
-    damaged = {*HOLLOW, damage_data(data_dir, 60)}
+    damaged = {*HOLLOW, damage_data(data_dir, 30)}
 
     def epoch() -> Any:
         records = imagenet_prep.open(data_dir, "train").map(numbered, on_damaged="skip")

@@ -401,7 +401,7 @@ def test_hdf5_claims_no_more_than_its_file_holds(tmp_path: Path) -> None:
     """An array without its bytes is refused before a row is listed."""
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("x", (1 << 40, 8, 8), np.uint8, chunks=(1, 8, 8))
-    with pytest.raises(InputError, match=r"70,368,744,177,664 bytes"):
+    with pytest.raises(InputError, match=r"can't hold 70,368,744,177,664"):
         open_arrays(tmp_path / "a.h5")
 
 
@@ -422,7 +422,7 @@ def test_a_mat_claims_no_more_than_its_file_holds(tmp_path: Path) -> None:
         file.create_dataset("x", (3, 8, 8, 1 << 40), np.uint8, chunks=(3, 8, 8, 1))
     content = (tmp_path / "a.mat").read_bytes()
     (tmp_path / "a.mat").write_bytes(b"MATLAB 7.3 MAT-file" + content[19:])
-    with pytest.raises(InputError, match=r"211,106,232,532,992 bytes"):
+    with pytest.raises(InputError, match=r"can't hold 211,106,232,532,992"):
         open_arrays(tmp_path / "a.mat")
 
 

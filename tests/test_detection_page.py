@@ -35,7 +35,7 @@ READING, MASKS = blocks(PAGE, "python")
 SHELL = blocks(PAGE, "sh")[0]
 FEWER = {"EPOCHS = 8\n": "EPOCHS = 2\n"}
 """Variables of the page with other values, for a test that takes seconds."""
-FEWER_IMAGES = {"range(1, 301)": "range(1, 161)", "range(301, 361)": "range(301, 321)"}
+FEWER_IMAGES = {"range(1, 301)": "range(1, 113)", "range(301, 361)": "range(301, 313)"}
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -268,7 +268,7 @@ def test_the_command(plain: Layout, sound: Layout, tmp_path: Path) -> None:
     same = prep("diff", plain.data_dir, plain.data_dir)
     assert (same.returncode, same.stdout.splitlines()[-1]) == (
         0,
-        "Both sets hold the same records in the same places.",
+        "Both sets hold the same records in the same shards and order.",
     )
     other = command("diff", plain.data_dir, sound.data_dir, "--limit", 1, status=3)
     assert "train: 300 records in 8 shards, 300 in 8" in other.stdout
@@ -372,7 +372,10 @@ def test_the_command_tells_encodings(plain: Layout, tmp_path: Path) -> None:
     other = bare(plain, tmp_path / "other", shuffled_map)
     same = command("diff", plain.data_dir, other, "--workers", 2)
     assert same.stdout.count("  the same records, encoded differently: 300\n") == 1
-    assert same.stdout.splitlines()[-1] == "Both sets hold the same records in the same places."
+    assert (
+        same.stdout.splitlines()[-1]
+        == "Both sets hold the same records in the same shards and order."
+    )
     by_bytes = command("diff", plain.data_dir, other, "--bytes", "--limit", 1, status=3).stdout
     assert "  300 records with other bytes:\n" in by_bytes
     assert by_bytes.count("    the same features, encoded differently\n") == 2

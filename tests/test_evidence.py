@@ -647,7 +647,7 @@ def test_splits_of_a_table_next_to_annotations_can_be_kept(tmp_path: Path) -> No
         init(data, recipe, ENGINE)
     lead, _, line = caught.value.hint.partition("write in the recipe: ")
     assert lead.startswith("list the images of each split in a file")
-    line = line.partition("; to write the recipe")[0]
+    line = line.partition("; to leave out")[0]
     assert line == "splits: {train: {manifest: train.txt}, ...}"
     (tmp_path / "train.txt").write_text("data/images/1.jpg\ndata/images/2.jpg\ndata/images/3.jpg\n")
     (tmp_path / "val.txt").write_text("data/images/4.jpg\n")
@@ -938,15 +938,15 @@ def test_the_help_of_init_is_short() -> None:
     [
         (
             InitOptions(label="Species"),
-            "no table of its images with the column Species, which --label names\nexpected one of",
+            "--label names the column Species, and init finds no such column for the images\nexpected one of",
         ),
         (
             InitOptions(label="l.csv:nope"),
-            "no table of its images with the column nope, which --label names",
+            "--label names the column nope, and init finds no such column",
         ),
         (
             InitOptions(image="nope"),
-            "no table of its images with the column nope, which --image names",
+            "--image names the column nope, and init finds no such column",
         ),
     ],
 )
@@ -991,7 +991,7 @@ def test_each_value_of_a_column_of_splits_needs_a_split(tmp_path: Path) -> None:
     Made(labelled("l.csv", f"file,label,part\n{lines}")).save(tmp_path / "data")
     refused = prep_here("init", "data", "--split", "train=x", "--split", "test=y", cwd=tmp_path)
     assert refused.returncode == 2
-    assert "--split names no split for z in the column part of l.csv" in refused.stderr
+    assert "no --split names the value z of the column part of l.csv" in refused.stderr
     command_here(*shlex.split(refused.stderr.rpartition("imagenet-prep ")[2]), cwd=tmp_path)
     made = load(tmp_path / "data.yaml", None, ENGINE)
     assert {split.name: sorted(split.catalog.names) for split in made.splits} == {

@@ -21,9 +21,7 @@ from imagenet_prep.ilsvrc2012.class_parts import find_part
 from imagenet_prep.reading.shard_set import ShardSet
 
 SHARD = "train-00003-of-00008"
-OTHERS = (
-    "does not hold the records that manifest.json lists|is not the one that manifest.json lists"
-)
+OTHERS = "holds other records than manifest.json|is not the record that was written there"
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +137,7 @@ def test_one_other_record_is_refused(tmp_path: Path, relabelled: tuple[Layout, L
         records[first + 2]
     seen = []
     with pytest.raises(
-        InputError, match=f"{SHARD}: record 2 at byte .* is not the one that manifest.json lists"
+        InputError, match=f"{SHARD}: record 2 at byte .* is not the record that was written there"
     ):
         seen.extend(bytes(record.data) for record in records)
     assert seen[first:] == data[:2]
@@ -205,7 +203,7 @@ def test_the_size_is_compared_when_a_shard_is_opened(
     for read in READERS.values():
         with pytest.raises(InputError, match=f"{SHARD} holds .* bytes") as caught:
             read(records)
-        assert caught.value.detail == f"expected {size:,} by manifest.json"
+        assert caught.value.detail == f"expected {size:,}, as manifest.json says"
     message = f"{SHARD} has .* bytes, and the manifest lists {size:,} bytes"
     with pytest.raises(InputError, match=message):
         imagenet_prep.open(layout.data_dir, "train")

@@ -428,9 +428,7 @@ def test_sound_records_that_are_others_are_refused(tmp_path: Path, layout: Layou
     path = layout.shard_path(SHARD)
     first, *others = data_of(path)
     write(path, [*others, first])
-    with pytest.raises(
-        InputError, match=f"{SHARD} does not hold the records that manifest.json lists"
-    ):
+    with pytest.raises(InputError, match=f"{SHARD} holds other records than manifest.json says"):
         export(layout, "webdataset", tmp_path / "out", ENGINE)
     names = {path.name for path in existing(tmp_path / "out", "*.tar")}
     assert TAR not in names
@@ -546,11 +544,11 @@ def test_a_set_that_is_not_whole_is_refused(
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no train or validation shards in") as refused:
         export(Layout(tmp_path / "empty"), "webdataset", tmp_path / "out", ENGINE)
-    assert f"next step: imagenet-prep download {tmp_path / 'empty'}" in refused.value.hint
+    assert f"or, to make them: imagenet-prep download {tmp_path / 'empty'}" in refused.value.hint
     shutil.copytree(made_tiny.archives["train"].parent, tmp_path / "archives" / "raw-data")
     with pytest.raises(InputError, match="no train or validation shards in") as refused:
         export(Layout(tmp_path / "archives"), "webdataset", tmp_path / "out", ENGINE)
-    assert f"next step: imagenet-prep convert {tmp_path / 'archives'}" in refused.value.hint
+    assert f"or, to make them: imagenet-prep convert {tmp_path / 'archives'}" in refused.value.hint
     assert not (tmp_path / "out").exists()
 
 
@@ -782,7 +780,8 @@ def test_a_record_that_is_not_as_the_manifest_says(tmp_path: Path) -> None:
         layout, lambda value: value["settings"]["record"]["pic"].update({"from": "label"})
     )
     with pytest.raises(
-        InputError, match=r"record 0 .*: the feature 'y' .*manifest.*\nexpected the file"
+        InputError,
+        match=r"record 0 .*: the feature 'y' does not hold .*\nexpected what manifest.json of this set",
     ):
         export(layout, "webdataset", tmp_path / "out", ENGINE)
     assert files_below(tmp_path / "out") == {}

@@ -581,7 +581,7 @@ def test_split_takes_lists_of_any_name(tmp_path: Path) -> None:
     [
         (
             ["train=none", "test=two"],
-            "and no such value in a column that init can read as splits\nexpected a list of files, or one of one, two",
+            "and no such value in a column that init can read as splits\nexpected a file that lists images, or one of one, two",
         ),
         (["train=one", "test=l.txt"], "train is a folder, test is a list file"),
     ],
@@ -607,13 +607,13 @@ UNUSED: dict[str, tuple[dict[str, str | None], dict[str, str], list[str], str]] 
         of("", "a", "b"),
         {"x.lst": "a/a0.jpg\nb/b0.jpg\n", "y.lst": "a/a1.jpg\nb/none.jpg\n"},
         ["--split", "train=x.lst", "--split", "test=y.lst"],
-        "y.lst, line 2: b/none.jpg is no image there",
+        "y.lst, line 2: b/none.jpg is no image in ",
     ),
     "a table and a list with a line of no image": (
         dict.fromkeys(NAMED),
         {"l.csv": CLASS_TABLE, "x.lst": "a0.jpg\nb0.jpg\n", "y.lst": "none.jpg\n"},
         ["--split", "train=x.lst", "--split", "test=y.lst"],
-        "y.lst, line 1: none.jpg is no image there",
+        "y.lst, line 1: none.jpg is no image in ",
     ),
     "lists of classes": (
         {f"{name[0]}/{name}": None for name in NAMED},
@@ -723,7 +723,7 @@ CUB_AT_FAULT = {
     "other classes": (
         "image_class_labels.txt",
         "1 1\n2 1\n3 2\n",
-        "does not give the images of each folder one number of their own",
+        "image_class_labels.txt has other classes than the class folders",
     ),
 }
 

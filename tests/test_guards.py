@@ -145,7 +145,7 @@ def test_a_cmyk_record(layout: Layout) -> None:
     change(layout.shard_path(SHARD), 4, image__encoded=BytesList((photographs.tiny(1, Kind.CMYK),)))
     (problem,) = ShardCheck(layout, ImageNetExaminer())(SHARD).problems
     assert (problem.kind, problem.record) == (K.BAD_IMAGE, 4)
-    assert "4 components, expected at most 3" in problem.detail
+    assert "4 colour channels, expected at most 3" in problem.detail
 
 
 def test_nul_in_a_name(layout: Layout) -> None:
@@ -177,7 +177,7 @@ def test_an_index_of_another_shard_tells_nothing(layout: Layout) -> None:
         shutil.copy(other, own)
     (problem,) = verify(layout, ENGINE).problems
     assert (problem.kind, problem.subject, problem.record) == (K.WRONG_COUNT, SHARD, None)
-    assert "no sound index tells which ones" in problem.detail
+    assert "without a sound index file" in problem.detail
 
 
 @pytest.mark.parametrize(("change_to", "canonical"), [({}, True), ({"shuffle": False}, False)])

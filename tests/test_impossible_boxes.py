@@ -470,11 +470,11 @@ WITH_BOXES = "source: {files: '*.jpg'}\nboxes: {voc: xml}\n"
         (WITH_BOXES + "boxes_outside: cut\n", "expected refuse, clip or drop"),
         (
             "source: {files: '*.jpg'}\nboxes_outside: clip\n",
-            "boxes_outside: there are no boxes; expected the key `boxes`",
+            "boxes_outside: it requires boxes, and this recipe has no key boxes",
         ),
         (
             WITH_BOXES + "content: array\nboxes_outside: clip\n",
-            "expected it with content: image only",
+            "boxes_outside: it can't be combined with content: array",
         ),
         ("source: {imagenet: true}\nboxes_outside: clip\n", "boxes_outside"),
     ],
@@ -498,7 +498,10 @@ def test_the_command_line_points_to_the_recipe(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "hint"),
     [
-        ("--train-shards=3", "write shards: {SPLIT: NUMBER} in r.yaml, and no shard_size"),
+        (
+            "--train-shards=3",
+            "write shards: {SPLIT: NUMBER, ...} in r.yaml, with all splits, and no shard_size",
+        ),
         ("--allow-incomplete", "leave it out: this setting does not apply to r.yaml"),
         ("--set=relabel=0", "leave it out: this setting does not apply to r.yaml"),
         ("--classes=imagenette", "leave it out: this setting does not apply to r.yaml"),
@@ -555,7 +558,7 @@ def test_init_asks_before_boxes_are_changed(tmp_path: Path) -> None:
         InputError, match=r"1 impossible box .*train2017/train2017_000001"
     ) as caught:
         init(tmp_path / "coco", tmp_path / "coco.yaml", ENGINE)
-    assert "to clip or drop them" in caught.value.hint
+    assert "to clip or drop these boxes" in caught.value.hint
     assert "--as coco" in caught.value.choices[0]
     summary = init(tmp_path / "coco", tmp_path / "coco.yaml", ENGINE, structure="coco")
     assert "boxes_outside: clip" in summary.text

@@ -118,19 +118,29 @@ class Saying:
     absent: tuple[str, ...] = ()
 
 
+NAMELESS = {
+    **images("images/0.jpg", "images/1.jpg"),
+    "labels/0.txt": b"0 0.5 0.5 0.2 0.2\n",
+    "labels/1.txt": b"1 0.5 0.5 0.2 0.2\n",
+}
+
 SAYINGS: dict[str, Saying] = {
     # columns
     "a column that no table has": Saying(
         _labelled(l_csv=LABELS),
         "--as with-labels --label none",
         (
-            "can read no table of its images with the column none, which --label names\nexpected one of file, lab",
+            "data: --label names the column none, and init finds no such column for the images\n"
+            "expected one of file, label\n",
         ),
         status=2,
         absent=("names its images",),
     ),
     "one of several columns": Saying(
-        _labelled(l_csv=LABELS), "--label label,none", ("the column none, which",), status=2
+        _labelled(l_csv=LABELS),
+        "--label label,none",
+        ("--label names the column none, and",),
+        status=2,
     ),
     "a column of fractions": Saying(
         _labelled(l_csv=FRACTIONS),
@@ -142,7 +152,7 @@ SAYINGS: dict[str, Saying] = {
     "a column of paths with that of its labels": Saying(
         _labelled(l_csv=LABELS),
         "--image file,label",
-        ("no table of its images with the column file,label, which --image names",),
+        ("--image names the column file,label, and init finds no such column",),
         status=2,
     ),
     "a column that names no image": Saying(
@@ -160,7 +170,7 @@ SAYINGS: dict[str, Saying] = {
     "a table that is not there": Saying(
         _labelled(l_csv=LABELS),
         "--label m.csv:label",
-        ("no table of its images with the name m.csv",),
+        ("--label names the table m.csv, and init finds no such table for the images",),
         status=2,
     ),
     "the column of labels as that of paths": Saying(
@@ -226,23 +236,27 @@ SAYINGS: dict[str, Saying] = {
     "an array without the column": Saying(
         ARRAYS,
         "--label none",
-        ("data has no column of labels called none\nexpected --label labels\nwithout --label: ",),
+        (
+            "data has no column of labels called none\nexpected --label labels\nto run init without --label: ",
+        ),
     ),
     "an array without the column, beside one that is no label": Saying(
         ARRAYS_WITH_VECTORS,
         "--label none",
-        ("data has no column of labels called none\nexpected --label labels\nwithout --label: ",),
+        (
+            "data has no column of labels called none\nexpected --label labels\nto run init without --label: ",
+        ),
     ),
     "an array that is no label": Saying(
         ARRAYS_WITH_VECTORS,
         "--label vectors",
-        ("none twice in a sample\nexpected --label labels\n",),
+        ("a sample has none twice\nexpected --label labels\n",),
     ),
     # structures
     "another structure": Saying(
         images(*PETS),
         "--as plain-tars",
-        ("expected --as all-folders, class-folders or unlabelled\nwithout --as: ",),
+        ("expected --as all-folders, class-folders or unlabelled\nto run init without --as: ",),
         status=2,
         absent=("to see why",),
     ),
@@ -251,7 +265,7 @@ SAYINGS: dict[str, Saying] = {
     "a few names": Saying(
         _labelled(a_xml=XML.format("0.jpg").encode()),
         "",
-        ("a.xml may label the images, and init finds no labels there",),
+        ("a.xml may label the images, and init finds no labels in it",),
         absent=("names none of them", "`labels`"),
     ),
     "two files of names": Saying(
@@ -268,7 +282,7 @@ SAYINGS: dict[str, Saying] = {
         {"a.rec": b"x"}, "", ("a function of yours can read any format",), absent=("unpack",)
     ),
     "hidden files alone": Saying(
-        {".a.jpg": None}, "", ("found nothing, and what is skipped as hidden: .a.jpg",)
+        {".a.jpg": None}, "", ("found nothing, and hidden files, which init skips: .a.jpg",)
     ),
     "one tar": Saying(
         {**images(*PETS), "a.tar": tar("cat/9.jpg")},
@@ -308,9 +322,9 @@ SAYINGS: dict[str, Saying] = {
         JOINED,
         "",
         (
-            "2 obstacles: data/train.csv, data/val.csv name 9 of 10 images, and not 9.jpg",
+            "2 problems: (1) data/train.csv, data/val.csv name 9 of 10 images, and not 9.jpg",
             ": 1 path leads to no image: none.jpg in data/val.csv, line 5",
-            "\nto write the recipe all the same, run the command with --as with-labels below\n",
+            "\nto leave out what does not fit, run the command with --as with-labels below\n",
         ),
     ),
     "files in no split": Saying(
@@ -336,7 +350,7 @@ SAYINGS: dict[str, Saying] = {
     "a folder of tars as a split": Saying(
         {"train/a.tar": tar("cat/1.jpg"), "test/a.tar": tar("cat/2.jpg")},
         "--split train=train --split test=test",
-        ("--split train: init finds no images in a folder train below data",),
+        ("--split train: init finds no images in the folder data/train",),
         status=2,
         absent=("no folder",),
     ),
@@ -350,7 +364,9 @@ SAYINGS: dict[str, Saying] = {
     "the folder itself as a split": Saying(
         images("train/0.jpg", "0.jpg"),
         "--split train=train --split test=.",
-        ("--split test: init finds no images in a folder . below data",),
+        (
+            "--split test: init finds no images in the folder data\nexpected a file that lists images",
+        ),
         status=2,
     ),
     "a folder that is a value, and one that is none": Saying(
@@ -444,7 +460,7 @@ SAYINGS: dict[str, Saying] = {
     "a line of CUB without a number": Saying(
         {**PETS, "images.txt": CUB_PATHS, "train_test_split.txt": b"1 1\nx 0\n"},
         "",
-        ("train_test_split.txt, line 2: not a number that is in no line before, a blank",),
+        ("train_test_split.txt, line 2 has no number, no value, or the number of a line before\n",),
         absent=("6 images",),
     ),
     "classes once more": Saying(
@@ -533,7 +549,7 @@ SAYINGS: dict[str, Saying] = {
     "classes of arrays": Saying(
         {f"{label}/{number}.npy": ARRAY for label in "ab" for number in range(2)},
         "",
-        ("\narrays per class: a 2, b 2\n",),
+        ("\narrays per class: a (2), b (2)\n",),
         status=0,
     ),
     "a GIF among TIFFs": Saying(
@@ -557,7 +573,7 @@ SAYINGS: dict[str, Saying] = {
     "boxes next to a table": Saying(
         {**BOXED, "metadata.csv": table(list(BOXED)[:4], "file_name,label", "a b")},
         "",
-        ("has Pascal VOC annotations", "to take them: imagenet-prep init data --as pascal-voc;"),
+        ("has Pascal VOC annotations", "to read them: imagenet-prep init data --as pascal-voc;"),
     ),
     "a tar with folders and without": Saying(
         {"a.tar": tar("1.jpg", "x/2.jpg"), "b.tar": tar("1.jpg")},
@@ -568,7 +584,7 @@ SAYINGS: dict[str, Saying] = {
     "inner folders of one name in a tar": Saying(
         {"a.tar": tar("cat/a/1.jpg", "dog/a/2.jpg", "cat/3.jpg", "dog/4.jpg")},
         "",
-        ("a recipe with source: {tar: ..., class_folder: path} or classes: [cat, dog]\n",),
+        ("a recipe of the tars with class_folder: path in its source or classes: [cat, dog]\n",),
     ),
     "names of classes without classes": Saying(
         {**images(*FLAT), "n.txt": b"cat\ndog\n"},
@@ -625,7 +641,7 @@ SAYINGS: dict[str, Saying] = {
     "a document without a column": Saying(
         _labelled(l_json=b'{"0.jpg": "a", "1.jpg": "b", "2.jpg": "a", "3.jpg": "b"}'),
         "--label x",
-        ("no table of its images with the column x",),
+        ("--label names the column x, and init finds no such column",),
         status=2,
     ),
     "a list given twice": Saying(
@@ -637,10 +653,37 @@ SAYINGS: dict[str, Saying] = {
     "classes of two cases": Saying(
         {**images("train/cat/0.jpg", "train/b/0.jpg", "val/Cat/0.jpg", "val/b/0.jpg")},
         "",
-        ("; to write the recipe all the same, run",),
+        ("; to keep them as different classes, run the command with --as class-folders below",),
+    ),
+    "classes of two cases, kept": Saying(
+        {**images("train/cat/0.jpg", "train/b/0.jpg", "val/Cat/0.jpg", "val/b/0.jpg")},
+        "--as class-folders",
+        ("Cat and cat (kept as different classes, as --as class-folders says)\n",),
+        status=0,
+        absent=("left out",),
+    ),
+    "YOLO without names": Saying(
+        NAMELESS,
+        "",
+        ("\nto use the numbers as names, run the command with --as yolo below\n",),
+        absent=("leave out",),
+    ),
+    "YOLO without names, accepted": Saying(
+        NAMELESS,
+        "--as yolo",
+        ("each class gets its number as its name (accepted, as --as yolo says)\n",),
+        status=0,
+        absent=("left out",),
+    ),
+    "YOLO without names, as one of two ways": Saying(
+        {**NAMELESS, "l.csv": table(["images/0.jpg", "images/1.jpg"], "file,label", "a b")},
+        "",
+        ("--as yolo would use the numbers as names (YOLO annotations and no file",),
     ),
     "an image next to splits": Saying(
-        {**IN_SPLITS, "9.jpg": None}, "", ("\nexpected SPLIT/CLASS/FILE\n",)
+        {**IN_SPLITS, "9.jpg": None},
+        "",
+        ("\nexpected SPLIT/CLASS/FILE\nmove it into a class folder; to leave out",),
     ),
     "a loss next to a fault": Saying(
         {**JOINED, "x": ARRAY}, "", ("(3) data", "x (NumPy)"), absent=("--as with-labels below",)
@@ -669,7 +712,7 @@ SAYINGS: dict[str, Saying] = {
         (
             "4 of 8 files have the names of masks: x0_mask.png",
             "mask: {folder: data, suffix: _mask}; if they are images like the others, write a "
-            "recipe without labels",
+            'recipe with source: {files: "data/**/*"}\n',
         ),
         absent=("classes:",),
     ),
@@ -728,15 +771,15 @@ SAYINGS: dict[str, Saying] = {
         ("metadata.csv annotates 1 of 1 image: 1 box of 1 class: a\n",),
         status=0,
     ),
-    "a way that would stop": Saying(
+    "a way that has an error": Saying(
         {
             **{f"{kind}/{number}.png": None for kind in ("images", "masks") for number in range(2)},
             "metadata.csv": b"file_name,mask_file_name\nimages/0.png,masks/0.png\nimages/1.png,2,3\n",
         },
         "",
         (
-            "--as universal-table would stop: ",
-            "line 3: 2 columns expected, 3 found; take the way below; each line",
+            "--as universal-table has an error: ",
+            "line 3: 2 columns expected, 3 found; run the command below; each line",
             "init data --as masks\n",
         ),
         absent=("init data --as universal-table", "can be read in 2 ways"),
@@ -826,8 +869,8 @@ COMMANDS: dict[str, Saying] = {
         {"a.tar": tar("1.jpg", "2.jpg", "3.jpg", **{"1.cls": b"0", "3.cls": b"1"})},
         "",
         (
-            "2.jpg has no cls\nexpected a cls for each sample\n",
-            "add it; or, to make such records without a label: "
+            "2.jpg has no label in cls\nexpected a label for each sample\n",
+            "add it; or, to make records of such samples without a label: "
             "imagenet-prep init data --label cls\n",
         ),
     ),
@@ -869,7 +912,10 @@ def test_a_split_that_is_no_value_of_one_table(tmp_path: Path) -> None:
     Made({**images(*FLAT), "t.csv": content}).save(tmp_path / "data")
     words = ("init", "data/t.csv", "--split", "train=one", "--split", "test=x")
     refused = command_here(*words, status=2, cwd=tmp_path)
-    problem = "error: data/t.csv has no column of splits with the value x of --split test\nexpected one of one, two\n"
+    problem = (
+        "error: --split test=x: no column of splits of data/t.csv has the value x\n"
+        "expected one of one, two\n"
+    )
     assert problem in refused.stderr
     command = refused.stderr.rpartition("without --split: imagenet-prep ")[2]
     command_here(*shlex.split(command), cwd=tmp_path)

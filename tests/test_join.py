@@ -104,7 +104,9 @@ def test_what_can_not_be_joined(tmp_path: Path, data: Path) -> None:
         (".", "is not a file"),
         ("link", "is a broken"),
     ):
-        with pytest.raises(InputError, match=rf"{fault}.*\nexpected a JSON file\nname it"):
+        with pytest.raises(
+            InputError, match=rf"{fault}.*\nexpected the path of a JSON file in join="
+        ):
             imagenet_prep.open(data, "validation", join=tmp_path / name)
     with pytest.raises(InputError, match="has no value for") as caught:
         imagenet_prep.open(data, "train", join=saved(tmp_path, [[0]] * 50_000))

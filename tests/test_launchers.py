@@ -123,8 +123,8 @@ def without(variables: Variables, *names: str) -> Variables:
 SLURM_LINE = '--rank "$SLURM_ARRAY_TASK_ID/16"'
 SGE_LINE = '--rank "$((SGE_TASK_ID - 1))/16"'
 UNKNOWN: list[tuple[str, Variables, str, str]] = [
-    ("nothing", {}, "no launcher", "--rank R/W"),
-    ("WORLD_SIZE alone", {"WORLD_SIZE": 4}, "no launcher", "--rank R/W"),
+    ("nothing", {}, "no launcher", "--rank 0/4"),
+    ("WORLD_SIZE alone", {"WORLD_SIZE": 4}, "no launcher", "--rank 0/4"),
     ("a batch script of Slurm", IN_A_BATCH_SCRIPT, "but no number of ranks: srun", "with srun, or"),
     ("Slurm, --array=7", array(7, 7, 7, 1), "SLURM_ARRAY_TASK_MIN=7", SLURM_LINE),
     ("Slurm, --array=1", array(1, 1, 1, 1), "SLURM_ARRAY_TASK_COUNT=1", SLURM_LINE),
@@ -166,7 +166,7 @@ UNKNOWN: list[tuple[str, Variables, str, str]] = [
         '--rank "$SLURM_PROCID/16"',
     ),
     ("srun, above the count", step(4, 4), "SLURM_PROCID=4", '--rank "$SLURM_PROCID/16"'),
-    ("RANK alone", {"RANK": 2}, "RANK=2", "--rank R/W"),
+    ("RANK alone", {"RANK": 2}, "RANK=2", "--rank 0/4"),
     ("RANK of too few", {"RANK": 3, "WORLD_SIZE": 3}, "RANK below WORLD_SIZE", '--rank "$RANK/16"'),
     (
         "RANK of too many digits",
@@ -186,13 +186,13 @@ UNKNOWN: list[tuple[str, Variables, str, str]] = [
         "two of MPI that differ",
         {**step(0, 2), "PMI_RANK": 3, "PMI_SIZE": 8},
         "PMI_RANK=3",
-        "--rank R/W",
+        "--rank 0/4",
     ),
     (
         "two arrays that differ",
         {**array(5, 0, 7, 8), **grid(2, 1, 4)},
         "SGE_TASK_ID=2",
-        "--rank R/W",
+        "--rank 0/4",
     ),
     ("Grid Engine, -t 7", grid(7, 7, 7), "SGE_TASK_FIRST=7", SGE_LINE),
     ("Grid Engine, -t 1", grid(1, 1, 1), "SGE_TASK_LAST=1", SGE_LINE),
@@ -222,7 +222,7 @@ UNKNOWN: list[tuple[str, Variables, str, str]] = [
         "two arrays of other lengths",
         {**array(0, 0, 7, 8), "JOB_COMPLETION_INDEX": 0, "JOB_COMPLETIONS": 4},
         "disagree about which rank of how many this is",
-        "--rank R/W",
+        "--rank 0/4",
     ),
     (
         "AWS Batch",

@@ -217,7 +217,7 @@ def _speaking(place: Place, change: Callable[[ssl.SSLContext, Path], object]) ->
 _PLAIN = "does not speak TLS"
 
 
-@failure("lasting", 1, 5, _PLAIN, "correct its port, or write http:// there")
+@failure("lasting", 1, 5, _PLAIN, "correct its port, or write http:// in it")
 def https_to_an_http_port(place: Place) -> None:
     """The port is that of http."""
     place.url = place.server.url.replace("http", "https")
@@ -348,7 +348,7 @@ def proxy_hangs_up(place: Place) -> None:
     place.url = "https://archives.invalid/"
 
 
-@failure("lasting", 1, 2, "pip install -e '.[socks]'", "HTTP_PROXY")
+@failure("lasting", 1, 2, "HTTP_PROXY names a SOCKS proxy", "pip install -e '.[socks]'")
 def socks_without_its_package(place: Place) -> None:
     """requests can't speak to it."""
     import requests.adapters
@@ -464,7 +464,7 @@ rows(
         "access",
         1,
         6,
-        "Basic",
+        "HTTPS_PROXY has no user name and password that it accepts (HTTP status 407)",
         "USER:PASSWORD@",
     ),
     (
@@ -501,7 +501,7 @@ rows(
         "access",
         1,
         6,
-        "found no user name and password that it accepts in http_proxy",
+        "http_proxy has no user name and password that it accepts",
         "set http_proxy=http://USER:PASSWORD@127.0.0.1:",
     ),
     (
@@ -906,7 +906,7 @@ def test_a_path_is_no_token(
     """A path where no file is, is not sent."""
     monkeypatch.setenv(variable, path)
     with pytest.raises(
-        UsageError, match=f"{variable} holds something other than a token: it has a slash"
+        UsageError, match=f"{variable} holds something other than a token"
     ) as caught:
         find()
     assert CANARY not in str(caught.value)
@@ -1029,7 +1029,10 @@ def test_a_cookie_that_no_header_can_hold_is_blamed_alone(place: Place, proxy: s
     status, lines, _ = _fetch(place, cookies=path)
     assert status == 2, lines
     assert "a cookie for " in lines[0]
-    assert lines[-1] == "remove that cookie from the file of cookies"
+    host = "archives.invalid" if proxy else f"127.0.0.1:{place.server.server_port}"
+    assert lines[-1] == (
+        f"in the file that you named with --cookies, remove the other cookies of {host}"
+    )
     assert CANARY not in "\n".join(lines)
 
 
@@ -1193,7 +1196,7 @@ def test_one_note_for_each_kind_of_interruption(place: Place, connections: int) 
             [
                 note
                 for note in notes
-                if "the answer was too short" in note or "the connection broke" in note
+                if "fewer bytes than requested" in note or "the connection broke" in note
             ]
         )
         == 1

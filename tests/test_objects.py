@@ -27,7 +27,8 @@ from running import error_lines
 
 import imagenet_prep
 from imagenet_prep import ConvertOptions, Layout
-from imagenet_prep.demo.archives import make
+from imagenet_prep.demo import photographs
+from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.files import save_bytes
@@ -45,6 +46,9 @@ PART = (
     "--quiet",
 )
 OPTIONS = ConvertOptions(allow_incomplete=True, train_shards=3, validation_shards=2)
+IMAGES = 288  # of train
+TINY = photographs.tiny
+START_OF_JPEG = b"\xff\xd8"
 
 
 def prep(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -70,11 +74,25 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data_dir = tmp_path_factory.mktemp("local")
     raw_dir = Layout(data_dir).raw_dir
     raw_dir.mkdir()
-    make(raw_dir, classes=6, per_class=64, validation=24)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(photographs, "tiny", large_file)
+        make(raw_dir, classes=6, per_class=IMAGES // 6, validation=24, tiny=True)
     right("annotate", data_dir, "--quiet")
     right("convert", data_dir, *PART)
     assert max(path.stat().st_size for path in existing(data_dir, "train-*")) > PART_BYTES
     return data_dir
+
+
+def large_file(seed: int, kind: photographs.Kind) -> bytes:
+    """A tiny image with comments of 100 kB that can't be compressed: a JPEG as large as a
+    photograph, of which little must be decoded.
+    """
+    content = TINY(seed, kind)
+    if not content.startswith(START_OF_JPEG):
+        return content
+    noise = random.Random(seed).randbytes(50_000)
+    comment = b"\xff\xfe" + (len(noise) + 2).to_bytes(2, "big") + noise
+    return START_OF_JPEG + 2 * comment + content.removeprefix(START_OF_JPEG)
 
 
 def upload(folder: Path, to: AnyPath) -> None:
@@ -121,7 +139,7 @@ def test_the_same_shards_in_a_store(objects: ObjectServer, local: Path, tmp_path
         right("convert", third, "--raw", f"{second}/raw-data", *PART, **environment)
     assert contents(third) == expected
     asked = sum(method == "GET" and "img_train.tar" in path for method, path in proxy.seen)
-    assert asked < 1.25 * 384, "each image once, and the headers of many of them in one request"
+    assert asked < 1.25 * IMAGES, "each image once, and the headers of many of them in one request"
     assert list((tmp_path / "tmp").iterdir()) == []
     for url in (first, second):
         refuse_leftovers(url)
@@ -173,11 +191,11 @@ _stored: dict[Path, str] = {}
 
 
 def test_an_archive_that_was_replaced_is_called_so(
-    objects: ObjectServer, local: Path, tmp_path: Path
+    objects: ObjectServer, made_tiny: MadeSet, tmp_path: Path
 ) -> None:
     """An object with a new time was put again; nobody copied it without its times."""
     raw = locate(objects.new_bucket())
-    upload(local / "raw-data", raw)
+    upload(made_tiny.archives["train"].parent, raw)
     right("convert", tmp_path / "out", "--raw", raw, *PART)
     time.sleep(1.1)  # times in a store are seconds
     archive = raw / "ILSVRC2012_img_train.tar"
@@ -214,13 +232,13 @@ def test_what_is_wrong_is_found_and_made_again(objects: ObjectServer, local: Pat
 
 
 def test_records_are_read_at_random(objects: ObjectServer, local: Path, stored: str) -> None:
-    """1,000 records by chance, all of them in order, from a pickled set, and the raw data:
+    """300 records by chance, all of them in order, from a pickled set, and the raw data:
     as they are here.
     """
     here, there = imagenet_prep.open(local, "train"), imagenet_prep.open(stored, "train")
     assert len(there) == len(here)
     draw = random.Random(7)
-    for number in (draw.randrange(len(here)) for _ in range(1000)):
+    for number in (draw.randrange(len(here)) for _ in range(300)):
         assert there[number].data == here[number].data
         assert there[number].filename == here[number].filename
     assert [bytes(record.data) for record in there] == [bytes(record.data) for record in here]
@@ -267,7 +285,7 @@ def until(condition: object) -> None:
 
 
 def test_one_of_several_sets_claims_a_place(
-    objects: ObjectServer, local: Path, tmp_path: Path
+    objects: ObjectServer, made_tiny: MadeSet, tmp_path: Path
 ) -> None:
     """Of two converts with other seeds into one URL, at once or in turn,
     one is refused unless it may overwrite.
@@ -275,7 +293,8 @@ def test_one_of_several_sets_claims_a_place(
     url = objects.new_bucket()
 
     def call(seed: int) -> list[str]:
-        folders = tmp_path / str(seed), "--raw", local / "raw-data", "--output", url
+        raw = made_tiny.archives["train"].parent
+        folders = tmp_path / str(seed), "--raw", raw, "--output", url
         return list(map(str, ("convert", *folders, *PART, "--set", f"seed={seed}")))
 
     run = [sys.executable, "-m", "imagenet_prep"]
@@ -302,7 +321,7 @@ def test_one_of_several_sets_claims_a_place(
         path.unlink()
     refused = prep(*call(other))
     assert refused.returncode == 2
-    assert "has the plan of a set with other images or settings" in refused.stderr
+    assert "is for a set with other images or settings" in refused.stderr
     assert "these differ: seed" in refused.stderr
     right(*call(other), "--overwrite")
     right(*call(other))

@@ -5,6 +5,7 @@ read as they are, or named with the command that helps.
 from __future__ import annotations
 
 import hashlib
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -139,10 +140,11 @@ def refusal(layout: Layout) -> InputError | None:
 def mend(error: InputError, layout: Layout) -> Layout:
     """Run the command of an error, or name the raw folder that it names."""
     assert len(str(error).splitlines()) == 3
-    raw, _, _ = error.hint.removeprefix("name ").partition(" with --raw; ")
-    if raw != error.hint:
-        return Layout(layout.data_dir, raw=Path(raw))
-    words, _, rest = error.hint.partition("    (")
+    _, with_raw, rest = error.hint.partition("run the same command with --raw ")
+    if with_raw:
+        raw, _, _ = rest.partition("; ")
+        return Layout(layout.data_dir, raw=Path(*shlex.split(raw)))
+    words, _, rest = error.hint.removeprefix("move or rename the images: ").partition("    (")
     assert rest.startswith("then run the same command again)")
     subprocess.run(["sh", "-c", words], check=True)
     return layout

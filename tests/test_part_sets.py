@@ -205,7 +205,7 @@ def test_exactly_these_classes_are_there(
     assert missing[0].remedy == "make the set again from all classes"
     assert verify(layout, ENGINE, allow_incomplete=True).problems == problems
     assert any(
-        f"and a wnid of three, got {facts.labels()[whole.wnids[3]]}" in each.detail
+        f"and a wnid of the classes of three, got {facts.labels()[whole.wnids[3]]}" in each.detail
         for each in problems
     )
 
@@ -291,7 +291,7 @@ def test_the_command_line_and_a_recipe_make_a_part(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--classes", "imagenete"], "expected imagenette, imagewoof, imagenet-100, or a file"),
+        (["--classes", "imagenete"], "expected a class list (imagenette, imagewoof, imagenet-100)"),
         (["--relabel", "2"], "--relabel"),
     ],
 )

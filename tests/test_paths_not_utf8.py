@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from existing import existing
 from made_folders import parquet, picture
 from made_sets import ENGINE
 from made_tars import save
 from test_class_numbers import make
+from test_export import streaming  # noqa: F401 - a fixture
 
 from imagenet_prep import Layout, export
 from imagenet_prep.errors import InputError, UsageError
@@ -35,15 +37,18 @@ def odd(tmp_path: Path) -> Iterator[Path]:
         (tmp_path / ODD).rename(tmp_path / "odd")
 
 
+def _files_below(folder: Path) -> set[Path]:
+    return {path.relative_to(folder) for path in existing(folder, "**/*") if path.is_file()}
+
+
+@pytest.mark.usefixtures("streaming")
 @pytest.mark.parametrize("form", ["parquet", "mds", "webdataset", "folders"])
 def test_a_set_is_exported_to_it(flowers: Layout, odd: Path, form: str) -> None:
     """The files are those of any other folder."""
-    if form == "mds":
-        pytest.importorskip("streaming")
     shards = export(flowers, form, odd, ENGINE)
     usual = export(flowers, form, odd.with_name("usual"), ENGINE)
-    names = {path.relative_to(usual.out) for path in usual.out.rglob("*") if path.is_file()}
-    assert {path.relative_to(shards.out) for path in odd.rglob("*") if path.is_file()} == names
+    names = _files_below(usual.out)
+    assert _files_below(shards.out) == names
     data = [name for name in names if name.suffix in (".parquet", ".mds", ".tar", ".jpg")]
     assert data
     assert all((odd / name).read_bytes() == (usual.out / name).read_bytes() for name in data)

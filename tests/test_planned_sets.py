@@ -485,9 +485,10 @@ def test_rows_of_another_plan_are_named(tmp_path: Path) -> None:
     first, second, last = plan.fingerprints["train"]
     other = replace(plan, fingerprints={**plan.fingerprints, "train": (second, first, last)})
     assert read_planned(other, layout, made.asked, ["train-00001-of-00003"], progress) is None
-    what = "the stored list of images of train-00001-of-00003 does not match the plan"
+    rows = layout.plan_path.with_name(plan.rows["train"])
+    what = f"{rows} lists other images for train-00001-of-00003 than plan.json"
     assert progress.notes == [
-        f"warning: {what}: the raw data is listed again, which only takes time"
+        f"warning: {what}; so the raw data is listed again, which only takes time"
     ]
 
 
@@ -533,7 +534,7 @@ def test_a_plan_that_does_not_hold_is_not_read(
         (note,) = progress.notes
         folder = layout.plan_path.with_name(rows[warning])
         assert note.startswith(f"warning: {folder} can't be used: ")
-        assert note.endswith(": the raw data is listed again, which only takes time")
+        assert note.endswith("; so the raw data is listed again, which only takes time")
     else:
         assert progress.notes == []
 

@@ -411,7 +411,8 @@ FAULTS = {
     ),
     "no image": (
         "def rows():\n    yield {'label': 'a'}\n",
-        "no key of the rows names the images expected file_name, or image with the bytes, got label",
+        "the rows have no key for the image expected file_name (a path) or image (the bytes of a file), "
+        "got label",
     ),
     "a lost file": (
         "def rows():\n    yield {'file_name': 'gone.jpg'}\n",
@@ -454,7 +455,7 @@ FAULTS = {
     ),
     "not an image": (
         "def rows():\n    yield {'image': b'words', 'label': 1}\n",
-        "error: mine:rows, row 1: 1 file is not known as an image: 000001 ",
+        "error: mine:rows, row 1: 1 file is not recognised as an image: 000001 ",
     ),
 }
 

@@ -142,7 +142,7 @@ def test_it_is_a_sequence(sound: Layout) -> None:
         expected[k] for k in (7, -1, 7)
     ]
     assert [bytes(record.data) for record in reversed(found)] == expected[::-1]
-    with pytest.raises(IndexError, match="holds 300"):
+    with pytest.raises(IndexError, match="it has 300 records"):
         found[300]
     assert repr(found).startswith("RawSet(")
 

@@ -20,9 +20,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import lean_ray
 import pytest
 from existing import existing
-from object_server import ObjectServer, run_object_server
+from object_server import ObjectServer
 from running import PROGRAM
 from test_ray import digests, finished, wait_until
 
@@ -62,6 +63,7 @@ class Started:
             "HOME": str(self.folder / "home"),
             "RAY_TMPDIR": str(self.folder),
             MARK: str(self.port),
+            **lean_ray.HOOK,
         }
         path = os.pathsep.join([str(TESTS.parent), str(TESTS)])
         return {**names, **own, "PYTHONPATH": path}
@@ -207,17 +209,10 @@ def lacking(said: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def objects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectServer]:
-    """An object store."""
-    with run_object_server(tmp_path_factory.mktemp("objects")) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def cluster(made: Made, objects: ObjectServer) -> Iterator[Started]:
+def cluster(made: Made, object_server: ObjectServer) -> Iterator[Started]:
     """Machines that lack folders, or what an object store takes, beside a sound one."""
     with pytest.MonkeyPatch.context() as patch, contextlib.ExitStack() as stack:
-        for name, value in objects.environment.items():
+        for name, value in object_server.environment.items():
             patch.setenv(name, value)
         cluster = stack.enter_context(started(token=True))
         (cluster.folder / "without").mkdir()
@@ -253,13 +248,13 @@ def test_a_machine_without_its_folders_is_named(cluster: Started, made: Made) ->
 
 
 def test_a_machine_that_cant_reach_the_store_is_named(
-    cluster: Started, made: Made, objects: ObjectServer
+    cluster: Started, made: Made, object_server: ObjectServer
 ) -> None:
     """By its address, with its reason: the head alone checks the set."""
-    url = objects.new_bucket()
+    url = object_server.new_bucket()
     call = [*PROGRAM, "convert", url, "--raw", made.raw, *PART, "--quiet"]
-    subprocess.run(call, env=os.environ | objects.environment, check=True)
-    said = cluster.run("verify", url, program=python(SOON + "main()"), **objects.environment)
+    subprocess.run(call, env=os.environ | object_server.environment, check=True)
+    said = cluster.run("verify", url, program=python(SOON + "main()"), **object_server.environment)
     reasons = lacking(said)
     assert set(reasons) == {"noraw", "nooutput", "readonly", "changed"}
     assert "the store refuses these credentials" in reasons["noraw"]

@@ -70,7 +70,7 @@ def test_files_of_another_content_are_told_apart(tmp_path: Path, is_skipping: bo
         recipe += "on_damaged: skip\n"
     error = refusal(tmp_path, recipe)
     name = "in/3.txt" if is_skipping else "in/2.ppm"
-    assert f"1 file is not known as an image: {name}" in error
+    assert f"1 file is not recognised as an image: {name}" in error
     assert "convert it to JPEG or PNG, or remove it" in error
     assert "or write content:" not in error
     assert "on_damaged: skip" not in error

@@ -262,7 +262,7 @@ def test_images_whose_samples_can_t_be_had_are_refused() -> None:
         (image(np.zeros((4, 4), dtype=np.float32), "TIFF"), "32-bit floats"),
         (
             image(samples, "GIF"),
-            "the format is GIF, by the first bytes: with content: pixels, expected JPEG",
+            "its format is GIF, but `content: pixels` in the recipe requires JPEG, PNG or TIFF",
         ),
         (png_without_end, "cut short or damaged"),
         (_with_a_large_tile(samples), "its tile claims 65536 x 65536 pixels"),
@@ -363,11 +363,11 @@ GOOD = saved(np.arange(12.0))
 BROKEN = {
     "empty": (b"", "empty"),
     "text": (b"1 2 3", "not an .npy"),
-    "cut": (GOOD[:-1], "does not fit its header"),
+    "cut": (GOOD[:-1], "95 bytes after its header, which asks for 96"),
     "longer": (GOOD + b"x", "the .npy has 1 byte after its array"),
     "two": (GOOD + GOOD, f"the .npy has {len(GOOD)} bytes after its array"),
-    "header": (GOOD.replace(b"(12,)", b"(-9,)"), "does not fit its header"),
-    "huge": (GOOD.replace(b"(12,), }    ", b"(99999999,)}"), "does not fit its header"),
+    "header": (GOOD.replace(b"(12,)", b"(-9,)"), "it may be cut short or damaged"),
+    "huge": (GOOD.replace(b"(12,), }    ", b"(99999999,)}"), "it may be cut short or damaged"),
     "magic": (GOOD[:6] + b"\x07\x00" + GOOD[8:], "version is 7.0"),
     "no dictionary": (GOOD.replace(b"'descr'", b"'d(sc)'"), "header can't be read"),
     "pickled": (saved(np.array([{}], dtype=object), allow_pickle=True), "object"),

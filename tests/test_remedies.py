@@ -316,8 +316,8 @@ def test_boxes_that_are_there_and_unread_are_a_warning(
     done = command(*words, "--workers", 1)
     file = raw / (facts.ARCHIVES["boxes"].filename if kind == "archive" else ZIP.filename)
     warning = (
-        f"warning: the train records have no boxes, although {file} was there when the set was "
-        "planned; to add them run "
+        f"warning: the train records have no boxes, although {file} was there when this set was "
+        "started; to add boxes, run "
     )
     assert done.stderr.index(warning) < done.stderr.index("Finished writing")
     assert done.stdout.count(warning) == command(*words).stdout.count(warning) == 1
@@ -325,8 +325,8 @@ def test_boxes_that_are_there_and_unread_are_a_warning(
         warning
     )
     assert said == (
-        "imagenet-prep annotate with this DATA_DIR, and --raw if you gave it, "
-        "then this convert with --overwrite"
+        "imagenet-prep annotate DATA_DIR (with the same --raw, if you gave it), "
+        "then run the same imagenet-prep convert with --overwrite"
     )
     command("annotate", tmp_path, *elsewhere)
     again = command(*words, "--overwrite")

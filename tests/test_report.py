@@ -589,8 +589,8 @@ def test_a_worker_that_dies_costs_its_shard(
     write_report(layout, make_engine("processes", 2), VERDICT)
     page = Page(page_of(layout))
     assert (
-        "Not counted below: train-00001-of-00004 could not be read to its end: a worker died"
-        in page.text
+        "Not counted below: train-00001-of-00004 could not be read to its end: every worker process "
+        "that tried this task died" in page.text
     )
     assert len(page.images()) == 48
 
@@ -648,8 +648,11 @@ def test_a_set_on_a_read_only_disk_has_a_page_too(layout: Layout, tmp_path: Path
     assert refused.returncode == 1
     assert "--output" in refused.stderr
     assert (result.returncode, result.stdout) == (0, f"{page}\n")
-    assert "the findings were not kept in" in result.stderr
-    assert "the findings were not kept in my-data/imagenet-prep" in Page(page.read_text()).text
+    assert "the result of this check was not saved in" in result.stderr
+    assert (
+        "the result of this check was not saved in my-data/imagenet-prep"
+        in Page(page.read_text()).text
+    )
     assert not layout.verdict_path.exists()
 
 

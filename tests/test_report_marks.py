@@ -78,8 +78,8 @@ def test_a_path_stands_for_the_longest_name(tmp_path: Path, census: Census) -> N
     }
     assert marked.remarks == [
         "3 images named in flags.csv",
-        "4 names are of no record: none-0.jpg, none-1.jpg, none-2.jpg, ...",
-        "1 name is there several times, the first one counts: /x/a/1.jpg",
+        "flags.csv has 4 names that no image has: none-0.jpg, none-1.jpg, none-2.jpg, ...",
+        "1 name is in flags.csv several times, and the first one counts: /x/a/1.jpg",
     ]
 
 
@@ -149,7 +149,7 @@ def test_flagged_images_are_a_set_of_the_page(flagged: Layout, tmp_path: Path) -
     flags.write_text(f"filename,reason\n{names[0]},too <b>dark</b>\n{names[5]},\nlost.JPEG,\n")
     result = command("report", flagged.data_dir, "--mark", flags, "--output", page)
     assert "note: 2 images named in flags.csv" in result.stderr
-    assert "note: 1 name is of no record: lost.JPEG" in result.stderr
+    assert "has 1 name that no image has: lost.JPEG" in result.stderr
     text = page.read_text()
     marked = re.search(r"<h3>Marked .*?</article>", text, re.DOTALL)[0]
     assert "too &lt;b&gt;dark&lt;/b&gt;" in marked
@@ -175,8 +175,8 @@ def test_names_are_looked_for_in_all_sets(tmp_path: Path) -> None:
     result = command("report", tmp_path / "out", "--mark", flags)
     assert result.stderr.count("note: 1 image named in flags.csv") == 2
     assert result.stderr.count("note: 0 images named in flags.csv") == 1
-    assert result.stderr.endswith("note: 1 name is of no record: lost.jpg\n")
-    assert result.stderr.count("of no record") == 1
+    assert result.stderr.endswith("has 1 name that no image has: lost.jpg\n")
+    assert result.stderr.count("that no image has") == 1
     for name, count in {"eval": 1, "test": 1, "train": 0}.items():
         page = (tmp_path / "out/imagenet-prep/sets" / name / "report.html").read_text()
         marked = re.search(r"<h3>Marked .*?</article>", page, re.DOTALL)[0]

@@ -110,7 +110,9 @@ def test_an_image_in_another_classs_folder_is_refused(
     assert f"expected it in {image.wnid}, found it in {other}" in text
     assert text.count("\n") == 2
     target = folder / image.wnid
-    assert caught.value.hint == f"move every image of {image.wnid} in this folder to {target}"
+    assert caught.value.hint == (
+        f"move every image of {image.wnid} from {folder / other} to {target}"
+    )
     (folder / other / image.filename).rename(target / image.filename)
     assert len(read_catalog(folder, split, ENGINE)) == len(made_tiny.of(split))
 
@@ -230,7 +232,7 @@ def test_a_damaged_boxes_file_is_an_input_error(tiny_data_dir: Path, split: str)
         convert(layout, ENGINE, options)
     assert str(boxes_csv) in caught.value.what
     assert not list(tiny_data_dir.glob("*-of-*"))
-    words = caught.value.hint.removeprefix("set it aside, and make it again: ")
+    words = caught.value.hint.removeprefix("set the file aside, and make it again: ")
     move, _, annotate_again = words.partition(" && imagenet-prep ")
     subprocess.run(["sh", "-c", move], check=True)
     command(*shlex.split(annotate_again))

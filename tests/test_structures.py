@@ -320,10 +320,10 @@ def test_init_prints_classes_with_counts(tmp_path: Path) -> None:
         "rose/b.txt",
     )
     said = command("init", "in", cwd=tmp_path).stdout
-    assert "images per class: rose 4, tulip 2\nlabels: rose is 1, tulip is 2\n" in said
+    assert "images per class: rose (4), tulip (2)\nlabels: rose is 1, tulip is 2\n" in said
     assert "skipped: 2 .txt files, not read: rose/a.txt, rose/b.txt\n" in said
     save(tmp_path / "many", *[f"c{i:03}/1.jpg" for i in range(120)])
     said = command("init", "many", cwd=tmp_path).stdout
-    assert "images per class: c000 1, c001 1, " in said
-    assert "c019 1, ... (120 in all)\n" in said
+    assert "images per class: c000 (1), c001 (1), " in said
+    assert "c019 (1), ... (120 in all)\n" in said
     assert "c020 1" not in said

@@ -103,8 +103,8 @@ def test_ranks_and_epochs_are_resumed(tf: Any, made_set: Layout) -> None:
     assert sorted(evaluated[0] + evaluated[1]) == sorted(run("validation")[1])
     assert run("validation", start=2)[1] == run("validation")[1][8:]
     for wrong, expected in (
-        ({"rank": 2, "world": 2}, "the rank from 0 up and below the world"),
-        ({"world": 99}, "expected rank and world"),
+        ({"rank": 2, "world": 2}, "expected two whole numbers with 0 <= rank < world"),
+        ({"world": 99}, "expected two whole numbers"),
         ({"start": 1}, "expected a seed and an epoch: no run"),
         ({"epoch": 1, "seed": None}, "expected a seed and an epoch: no run"),
         ({"epoch": -1}, "expected a whole number of at least 0"),
@@ -219,10 +219,10 @@ def test_shards_may_be_empty(tf: Any, few: Path, policy: Any) -> None:
             {},
             "TF_CONFIG in the environment can't be read",
         ),
-        ({}, {"rank": 1}, r"dataset\(rank=1\)\nexpected rank and world"),
-        ({}, {"world": 2}, r"dataset\(world=2\)\nexpected rank and world"),
-        ({}, {"rank": 2, "world": 2}, "rank from 0 up and below the world"),
-        ({}, {"rank": 0.5, "world": 2}, "expected whole numbers"),
+        ({}, {"rank": 1}, r"dataset\(rank=1, world=None\)\nexpected two whole numbers"),
+        ({}, {"world": 2}, r"dataset\(rank=None, world=2\)\nexpected two whole numbers"),
+        ({}, {"rank": 2, "world": 2}, "two whole numbers with 0 <= rank < world"),
+        ({}, {"rank": 0.5, "world": 2}, "expected two whole numbers"),
     ],
     ids=str,
 )

@@ -512,7 +512,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ("file_name,label\n../x.jpg,a\n", "x.jpg is outside of the data"),
         (
             "name,label\nthere.jpg,a\n",
-            "no column names the images expected file_name, got name, label",
+            "no column has the paths of the images expected a column file_name, got name, label",
         ),
         (
             "file_name,label\nfolder,a\nthere.jpg,b\n1.jpg,c\n",
@@ -535,11 +535,13 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
             "it has xmin, ymin, and no xmax, ymax expected a column for each of xmin, ymin, xmax, ymax",
         ),
         ("file_name,xmax\nthere.jpg,1\n", "it has xmax, and no xmin, ymin, ymax"),
-        ("file_name,xmin,ymin,xmax,ymax\nthere.jpg,1,1,2,2\n", "no class of the boxes"),
+        (
+            "file_name,xmin,ymin,xmax,ymax\nthere.jpg,1,1,2,2\n",
+            "no column has the class of each box",
+        ),
         (
             "file_name,label,xmin,ymin,xmax,ymax\nthere.jpg,a,1,1,2,2\n",
-            "expected a column class or category with the class of each box; "
-            "label is the class of an image",
+            "expected a column class or category; label is the class of the whole image",
         ),
         (
             "file_name,xmin,ymin,xmax,ymax,class\nthere.jpg,1,1,2,,a\n",
@@ -648,7 +650,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
             "file_name,label\nimages.tar/x.jpg,a\n",
             "t.csv, line 2: {}/images.tar/x.jpg is not in images.tar",
         ),
-        ("file_name,label\nthere.txt,a\n", "1 file is not known as an image: there.txt"),
+        ("file_name,label\nthere.txt,a\n", "1 file is not recognised as an image: there.txt"),
     ],
 )
 def test_a_row_that_cannot_be_is_refused_with_its_line(
@@ -678,12 +680,12 @@ def test_a_row_that_cannot_be_is_refused_with_its_line(
         ("source: {table: t.csv, tar: x.tar}\n", "it has tar and table"),
         ("source: {table: t.csv, label: none}\n", "no column none for the labels"),
         ("source: {table: t.csv, image: none}\n", "no column none for the images"),
-        ("source: {files: t.csv, image: none}\n", "files has no use for it"),
+        ("source: {files: t.csv, image: none}\n", "it can't be combined with files"),
         ("source: {table: t.txt}\n", "t.txt is no table by its name"),
         ("source: {table: gone.csv}\n", "gone.csv is not there"),
         (
             "source: {table: {train: t.csv, test: t.jsonl}}\n",
-            "t.csv and t.jsonl have different forms",
+            "t.csv and t.jsonl have different formats",
         ),
         (
             "source: {table: {train: t.csv, test: t.csv}}\n",
@@ -786,15 +788,15 @@ def test_split_takes_values_of_the_column(tmp_path: Path, data: str) -> None:
     [
         (
             VALUES.replace(",split", ",other"),
-            "no column of splits with the value one of --split train\nwithout --split: ",
+            "t.csv has the value one\nto run init without --split: ",
         ),
         (
             VALUES.replace("two", "three"),
-            "the value two of --split test\nexpected one of one, three\nwithout --split: ",
+            "t.csv has the value two\nexpected one of one, three\nto run init without --split: ",
         ),
         (
             VALUES + "photos/1.jpg,a,three\n",
-            "t.csv\nexpected a split for each value",
+            "t.csv\nexpected --split NAME=VALUE for each value",
         ),
     ],
 )

@@ -129,14 +129,14 @@ def test_hints_of_several_obstacles_are_kept() -> None:
     """Each once, with the numbers of its obstacles unless all have it."""
     hints = ("name it with --raw", "remove {raw}", "name it with --raw", "")
     error = all_of([InputError("what", hint=hint) for hint in hints])
-    assert error.what == "4 obstacles: (1) what"
+    assert error.what == "4 problems: (1) what"
     assert error.detail == "(2) what; (3) what; (4) what"
     assert error.hint == "(1), (3) name it with --raw; (2) remove {raw}"
     assert all_of([InputError("a"), InputError("b")]).hint == ""
     same = all_of([InputError("a", hint="mend it"), InputError("b", hint="mend it")])
-    assert same.lines == ["2 obstacles: a", "then: b", "mend it"]
+    assert same.lines == ["2 problems: (1) a", "(2) b", "mend it"]
     one = all_of([InputError("a"), InputError("b", hint="mend it")])
-    assert one.lines == ["2 obstacles: (1) a", "(2) b", "(2) mend it"]
+    assert one.lines == ["2 problems: (1) a", "(2) b", "(2) mend it"]
 
 
 # wrapping -----------------------------------------------------------------------------------------

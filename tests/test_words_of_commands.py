@@ -121,7 +121,7 @@ def test_a_disk_that_is_read_only_lacks_no_permission(small_disk: Path) -> None:
     with pytest.raises(WriteError) as caught:
         refuse_unwritable(small_disk / "imagenet-prep" / "report.html")
     assert caught.value.detail == fault
-    assert caught.value.hint == "choose another place with --output"
+    assert caught.value.hint == "name a file in another folder with --output"
 
 
 # stops --------------------------------------------------------------------------------------------
@@ -176,10 +176,8 @@ def test_a_rank_is_not_promised_shards() -> None:
     """There may be fewer shards than ranks."""
     progress = Silent()
     note_share(Share(5, 6), progress)
-    words = (
-        "rank 5 of 6: shards 5, 11, 17, ..., as far as the set has them, counted over all splits"
-    )
-    assert progress.notes == [words]
+    (note,) = progress.notes
+    assert note.startswith("rank 5 of 6: shards 5, 11, 17, ..., if there are so many")
 
 
 @pytest.mark.parametrize("name", ["merge", "repair", "status"])

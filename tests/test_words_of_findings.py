@@ -133,7 +133,9 @@ def test_a_full_disk_keeps_no_findings(layout: Layout, monkeypatch: pytest.Monke
 
     monkeypatch.setattr("imagenet_prep.stages.verify.save_verdict", fail)
     verdict = verify(layout, make_engine("threads", 1), depth="quick")
-    note = f"the findings were not kept: no space left while writing {layout.verdict_path}"
+    note = (
+        f"the result of this check was not saved: no space left while writing {layout.verdict_path}"
+    )
     assert verdict.notes[-1] == note
 
 
@@ -234,7 +236,7 @@ def test_what_is_in_the_place_of_a_file_is_named_and_can_be_repaired(
     elif depth == "quick" or "link" in state or state == "missing":
         assert problem.detail.startswith(f"it is {state}")
     if state == "a folder":
-        assert problem.remedy.startswith("move the folder away, then make it again: ")
+        assert problem.remedy.startswith(f"move the folder {path} away, then make it again: ")
         path.rmdir()
     assert isinstance(problem.remedy, Hint)
     repair = problem.remedy.parts[-1]
@@ -279,7 +281,7 @@ def test_shards_of_no_set_may_be_of_another_program(layout: Layout, count: int, 
     (problem,) = stray
     assert problem.detail.startswith(words)
     assert "another program" in problem.detail
-    assert problem.remedy.endswith("or move these shards away")
+    assert problem.remedy.endswith("or move these shards to another folder")
 
 
 def test_a_set_whose_records_are_lost_is_a_problem(layout: Layout) -> None:

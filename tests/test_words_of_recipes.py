@@ -63,7 +63,7 @@ REFUSED: dict[str, tuple[dict[str, bytes], str, str]] = {
     "a member that is no image's": (
         {"a.tar": pack({"README": b"x", "1.png": PNG})},
         "source: {webdataset: a.tar}\n",
-        "expected one next to README",
+        "has no image for README",
     ),
     "texts of two lines": (
         {"a.tar": pack({"1.png": PNG, "1.txt": b"a\nb", "1.json": b'{"txt": "c"}'})},

@@ -24,8 +24,15 @@ def no_shards(
     ``retry`` gives the hint to do the same with another folder.
     """
     layout = records.layout
-    splits = f"{either(dataset.splits)} shards" if dataset.splits else "shards of a known split"
-    absence = f"no {splits} in {layout.output_dir}"
+    converted: State = "not started" if records.plan is None else "partly"
+    following = dataset.following(records, {"convert": converted, "annotate": "done"})
+    if not dataset.splits:
+        return InputError(
+            f"the splits of the set in {layout.state_dir} are not known",
+            f"neither {layout.manifest_path.name} nor the plan of this folder can be read",
+            Hint("restore one of them, or make the set again: ", following),
+        )
+    absence = f"no {either(dataset.splits)} shards in {layout.output_dir}"
     folders = layout.sets_below()
     if folders:
         return InputError(
@@ -34,21 +41,21 @@ def no_shards(
     above = layout.output_dir.parent
     if layout.output_dir.name == RAW_NAME and Layout(above).find_shards():
         return InputError(absence, "found shards in the folder above it", retry(above))
-    example_split = (*dataset.splits, "train")[0]
-    converted: State = "not started" if records.plan is None else "partly"
-    following = dataset.following(records, {"convert": converted, "annotate": "done"})
     return InputError(
         absence,
-        expected_names(example_split),
-        Hint("name the folder that holds them, or run the next step: ", following),
+        expected_names(dataset.splits[0]),
+        Hint(
+            "pass the folder that holds the shards; or, if there are none yet, run the next step: ",
+            following,
+        ),
     )
 
 
 def verify_command(folder: AnyPath) -> str:
-    """The command that verifies the set in a folder."""
-    return command("verify", folder)
+    """The hint to verify the set in a folder."""
+    return Hint("pass a folder that holds shards: ", command("verify", folder))
 
 
 def name_folder(folder: AnyPath) -> str:
-    """The hint to name a folder to the same command."""
-    return f"name that folder: {folder}"
+    """The hint to pass a folder to the same command."""
+    return f"pass a folder that holds shards: {folder}"

@@ -256,14 +256,14 @@ def _compare_feature(
     if feature is None:
         if promise.get("optional"):
             return None
-        return Finding(ProblemKind.BAD_FIELD, f"{name} is missing")
+        return Finding(ProblemKind.BAD_FIELD, f"the feature {name} is missing")
     expected, got = str(promise["kind"]), KINDS[type(feature)]
     if got != expected:
-        detail = f"{name} holds {got}, expected {expected}"
+        detail = f"the feature {name} holds {got}, expected {expected}"
         return Finding(ProblemKind.BAD_FIELD, detail, expected, got)
     count = len(feature.values)
     if promise.get("values") == 1 and count != 1:
-        detail = f"{name} holds {count} values, expected 1"
+        detail = f"the feature {name} holds {count} values, expected 1"
         return Finding(ProblemKind.BAD_FIELD, detail, "1", str(count))
     return None
 
@@ -372,7 +372,7 @@ def check_jpeg(
         header = grades.judge(image, "decode", check_coded).header
         if header.components > most:
             raise jpeg.ImageError(
-                f"a JPEG with {header.components} components, expected at most {most}"
+                f"the JPEG has {header.components} colour channels, expected at most {most}"
             )
     except jpeg.ImageError as error:
         yield Finding(ProblemKind.BAD_IMAGE, str(error))

@@ -25,7 +25,7 @@ from imagenet_prep.state.manifest import KEPT, Manifest
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.state.set_state import RESUME, SetState
 from imagenet_prep.storage.files import kind_in_words, kind_of
-from imagenet_prep.storage.layout import Layout, shard_name, split_of
+from imagenet_prep.storage.layout import STATE_NAME, Layout, shard_name, split_of
 from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.text import listed, number_of
 
@@ -33,7 +33,8 @@ REMEDY_SETTINGS = Hint(
     "run ", mention("convert"), " again, with the settings that you want and --overwrite"
 )
 REMEDY_MANIFEST = Hint(
-    "put back the manifest of this set, or move this one away and run the same ",
+    "restore the manifest.json that convert wrote for these shards; "
+    "or move this manifest.json away and run the same ",
     mention("convert"),
     f" again: it {KEPT}",
 )
@@ -181,10 +182,10 @@ def _orphans(state: SetState) -> list[Problem]:
         Problem(
             ProblemKind.STRAY_FILE,
             state.orphans[0],
-            f"{count} of {splits} {verb} to no set of this folder: the state of their set is lost, "
-            "or another program made them",
-            "put back the state of their set in the folder imagenet-prep, run its convert again, "
-            "or move these shards away",
+            f"{count} of {splits} {verb} to no set of this folder: the manifest that lists them is "
+            "lost, or another program made them",
+            f"restore that manifest below {state.layout.output_dir / STATE_NAME}, "
+            "or move these shards to another folder",
             count=len(state.orphans),
         )
     ]

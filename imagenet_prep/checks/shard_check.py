@@ -65,7 +65,7 @@ def remedy_at(path: AnyPath, remedy: str) -> str:
     """
     if not path.is_dir():
         return remedy
-    return Hint("move the folder away, then ", remedy)
+    return Hint(f"move the folder {path} away, then ", remedy)
 
 
 def _remedy_of(path: AnyPath, fault: InputError, remedy: str) -> str:
@@ -259,12 +259,11 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
         if is_named and reading.has_index(*paths):
             return
         index = read_index(self.layout, reading.name, info.records)
-        if index is None:
-            detail = f"{paths[0]} is not an index, or does not match its .list"
-            yield Finding(ProblemKind.BAD_INDEX, detail)
-            return
-        if not self._is_index_of(reading, index, has_names=is_named):
-            detail = f"its index does not match its records: {paths[0]}, or the .list next to it"
+        if index is None or not self._is_index_of(reading, index, has_names=is_named):
+            detail = (
+                f"its index file {paths[0]}, or the .list file next to it, "
+                "does not match its records"
+            )
             yield Finding(ProblemKind.BAD_INDEX, detail)
 
     def _is_index_of(self, reading: _ShardReading, index: Index, *, has_names: bool) -> bool:
@@ -290,7 +289,9 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
         if ProblemKind.BAD_CRC in reading.findings and has_recorded_size:
             return  # the reported damage explains it
         records = number_of(info.records, "record")
-        counts = f"expected {records} in {info.size} bytes, got {record_count:,} in {size}"
+        counts = f"; expected {records} in {info.size} bytes, got {record_count:,} in {size}"
+        if has_recorded_size:
+            counts = ""
         written = read_written(self.layout, info)
         first_departure: Departure | None = None
         if written is not None:
@@ -300,14 +301,15 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
             if record_count == info.records:
                 problem_kind = ProblemKind.WRONG_CONTENT
             detail = (
-                "the records are not those that were written, and no sound index tells which ones"
+                "the records are not those that convert wrote; "
+                "without a sound index file it is not known which of them differ"
             )
-            reading.findings.add(Finding(problem_kind, f"{detail}; {counts}"))
+            reading.findings.add(Finding(problem_kind, f"{detail}{counts}"))
             return
         record, image = first_departure.record, ""
         if first_departure.kind is ProblemKind.MISSING_RECORD:
             image = written.names[record]
-        finding = Finding(first_departure.kind, f"{first_departure.words}; {counts}", image)
+        finding = Finding(first_departure.kind, f"{first_departure.words}{counts}", image)
         reading.findings.add(finding, reading.place(record, image))
 
 

@@ -115,9 +115,12 @@ class _Launcher(Struct, frozen=True):
         return UsageError(
             f"--rank auto: the variables of {self.name} don't tell which rank of how many this is",
             f"{settings}; {reason}",
-            f"give both with --rank R/W; for example, of 16 ranks counted from 0: {self.option}",
+            "give the rank and the number of ranks; "
+            f"for example, of 16 ranks counted from 0: {self.option}",
         )
 
+
+_BY_HAND = "give the rank and the number of ranks, such as --rank 0/4 for the first of 4"
 
 _TORCHRUN = _Launcher("torchrun", "RANK", "WORLD_SIZE")
 """Many launchers set these, and a script of any scheduler can."""
@@ -189,12 +192,12 @@ def _no_share(environment: Mapping[str, str]) -> UsageError:
     rank = environment.get("SLURM_PROCID")
     if settings == f"found SLURM_PROCID={rank}":
         detail = f"{settings}, but no number of ranks: srun sets it in SLURM_STEP_NUM_TASKS"
-        return UsageError(problem, detail, "start it with srun, or give both, such as --rank 0/4")
+        return UsageError(problem, detail, f"start it with srun, or {_BY_HAND}")
     return UsageError(
         problem,
         f"{settings}; expected RANK and WORLD_SIZE, or the variables of "
         "Slurm, MPI, Grid Engine, LSF, Kubernetes, AWS Batch or Google Batch",
-        "use --rank R/W",
+        _BY_HAND,
     )
 
 
@@ -217,7 +220,7 @@ def _agreed_share(launchers: Sequence[_Launcher], environment: Mapping[str, str]
         raise UsageError(
             f"--rank auto: {names} disagree about which rank of how many this is",
             _settings_text(shares_of_several, environment),
-            "use --rank R/W",
+            _BY_HAND,
         )
     if different_shares:
         return different_shares.pop()
@@ -233,5 +236,5 @@ def _settings_text(launchers: Iterable[_Launcher], environment: Mapping[str, str
             if value:
                 shown_value = value if len(value) <= 40 else f"{value[:40]}..."
                 settings.append(f"{name}={shown_value}")
-    settings_text = ", ".join(settings) or "none of their variables"
+    settings_text = ", ".join(settings) or "no variable that a launcher sets"
     return f"found {settings_text}"

@@ -59,5 +59,5 @@ def refuse_unwritable(page: AnyPath) -> None:
     folder = next(parent for parent in local.parents if parent.is_dir())
     fault = write_fault(folder)
     if fault:
-        hint = "choose another place with --output"
+        hint = "name a file in another folder with --output"
         raise WriteError(f"the page can't be written in {page.parent}", fault, hint)

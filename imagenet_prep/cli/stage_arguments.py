@@ -47,6 +47,7 @@ def note_share(share: Share | None, progress: Progress) -> Share | None:
         numbers = [share.rank + step * share.world for step in range(NOTED_SHARDS)]
         shards = ", ".join(map(str, numbers))
         progress.note(
-            f"{share}: shards {shards}, ..., as far as the set has them, counted over all splits"
+            f"{share}: shards {shards}, ..., if there are so many; the shards of all splits are "
+            "counted together, from 0"
         )
     return share

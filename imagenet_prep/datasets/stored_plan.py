@@ -26,7 +26,7 @@ from imagenet_prep.state.manifest import Manifest, SplitTotals
 from imagenet_prep.state.plan_file import Plan, Stamps
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.location import local_or_none, locate, real_path
+from imagenet_prep.storage.location import AnyPath, local_or_none, locate, real_path
 
 if TYPE_CHECKING:
     from imagenet_prep.sources.catalog import Catalog
@@ -204,7 +204,7 @@ def read_planned(
 
 def warn_of_listing(fault: str, progress: Progress) -> None:
     """Note that a fault of what a plan stored costs another listing."""
-    progress.note(f"warning: {fault}: the raw data is listed again, which only takes time")
+    progress.note(f"warning: {fault}; so the raw data is listed again, which only takes time")
 
 
 def plan_again(
@@ -244,7 +244,7 @@ def _read_split(
         pieces = [range(shard.start, shard.stop) for shard in shards]
         catalog = load_catalog(folder, folder.name, pieces)
         settings = json.dumps(inputs.deciding, sort_keys=True)
-        shards = _move_to_pieces(shards, catalog, settings)
+        shards = _move_to_pieces(shards, catalog, settings, folder)
     origin = locate(plan.origins[split])
     digest = plan.sources[split]["names_and_sizes"]
     recorder = inputs.recorders[split]
@@ -253,9 +253,9 @@ def _read_split(
 
 
 def _move_to_pieces(
-    shards: Sequence[ShardPlan], catalog: Catalog, settings: str
+    shards: Sequence[ShardPlan], catalog: Catalog, settings: str, folder: AnyPath
 ) -> list[ShardPlan]:
-    """The plans of shards whose rows alone a catalog has, one shard after another.
+    """The plans of shards whose rows alone a catalog, from a folder, has, one shard after another.
 
     Raises:
         InputError: they are not the planned rows.
@@ -271,7 +271,7 @@ def _move_to_pieces(
         fingerprint = fingerprints.compute(range(start, stop))
         if fingerprint != shard.fingerprint:
             shard_name = plan_name(shard)
-            raise InputError(f"the stored list of images of {shard_name} does not match the plan")
+            raise InputError(f"{folder} lists other images for {shard_name} than plan.json")
         moved_shard = replace(shard, start=start, stop=stop)
         moved.append(moved_shard)
         start = stop

@@ -32,8 +32,8 @@ def make_engine(
         raise UsageError(f"{workers} workers", "expected at least 1")
     if ray_address is not None and name != "ray":
         raise UsageError(
-            f"the engine {name} with an address of a Ray cluster ({ray_address})",
-            "expected the engine ray, or no address",
+            f"the address of a Ray cluster ({ray_address}) with the engine {name!r}",
+            "expected the engine 'ray', or no address",
         )
     if name == "processes":
         from imagenet_prep.engines.processes import ProcessEngine

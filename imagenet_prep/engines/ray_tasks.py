@@ -34,7 +34,6 @@ from imagenet_prep.engines.ray_machines import (
 from imagenet_prep.engines.ray_worker import UNREACHED, Kit
 from imagenet_prep.engines.worker_faults import FEWER_WORKERS, TRIES, died, fault
 from imagenet_prep.errors import (
-    DataProblemsError,
     NetworkError,
     OtherCopyError,
     PrepError,
@@ -290,8 +289,6 @@ def _failure(error: Exception) -> PrepError:
         hint = f"see what ended it (ray status), {AGAIN}"
         if isinstance(error, exceptions.OutOfMemoryError):  # the cluster decides how often it tries
             hint = f"try {FEWER_WORKERS}, or machines with more memory, {AGAIN}"
-            problem = "a worker died each time on the same work"
-            return DataProblemsError(problem, line_of(error), hint)
         return died(line_of(error), hint)
     may_be_bug = isinstance(error, (exceptions.RayTaskError, exceptions.RaySystemError))
     if isinstance(error, exceptions.RayError) and not may_be_bug:

@@ -22,7 +22,7 @@ def fault(error: Exception) -> PrepError:
         hint = f"try {FEWER_WORKERS}, or free some memory, {AGAIN}"
         return PrepError("a worker ran out of memory", str(error), hint)
     if isinstance(error, ImportError):
-        hint = "install that library again, or the extra that has it"
+        hint = "install this library again, or the Python package that needs it"
         return UsageError("a worker can't import a library", str(error), hint)
     refused = as_error(error) if isinstance(error, OSError) else None
     if refused is not None:
@@ -43,4 +43,4 @@ def no_worker(error: Exception) -> PrepError:
 
 def died(cause: str, hint: str) -> PrepError:
     """The error of a task that lost its worker too often."""
-    return DataProblemsError(f"a worker died {TRIES} times on the same work", cause, hint)
+    return DataProblemsError("every worker process that tried this task died", cause, hint)

@@ -87,9 +87,9 @@ class Meaning(Struct, frozen=True):
         encoded = by_role["encoded"]
         label = by_role.get("label")
         if not isinstance(encoded, bytes):
-            raise _not_as_recorded(record, self.features["encoded"], "the file of one image")
+            raise _not_as_recorded(record, self.features["encoded"], "one image file")
         if not isinstance(label, int | None):
-            raise _not_as_recorded(record, self.features["label"], "one whole number, the label")
+            raise _not_as_recorded(record, self.features["label"], "one whole number as the label")
         name = _text(by_role.get("path")) or _text(by_role.get("filename"))
         if not name:
             name = _numbered(record)
@@ -104,8 +104,8 @@ class Meaning(Struct, frozen=True):
 
 def _not_as_recorded(record: Record, feature: str, content: str) -> InputError:
     return InputError(
-        f"{record.place}: the feature {feature!r} is not as manifest.json of its set says",
-        f"expected {content}",
+        f"{record.place}: the feature {feature!r} does not hold {content}",
+        "expected what manifest.json of this set says",
         remedy(record.shard),
     )
 
@@ -137,8 +137,8 @@ def find_meaning(manifest: Manifest | None) -> Meaning:
     features = manifest.dataset.features
     if "encoded" not in roles:
         raise UsageError(
-            f"the records of {manifest.dataset.name} hold no image file",
-            f"they hold {', '.join(sorted(features))}",
+            f'the records of the set "{manifest.dataset.name}" hold no image file',
+            f"their features are {', '.join(sorted(features))}",
             _NO_IMAGE,
         )
     texts = {numbering.labels[name]: text for name, text in numbering.texts.items()}

@@ -113,7 +113,7 @@ def _path(shard: SourceShard, record: Record, values: ImageValues) -> str:
     if of_class is None:
         raise InputError(
             f"{shard.path}: record {record.number} has no class name",
-            "expected the name or the words of its class, to name its folder",
+            "expected a class name: its image is put into a folder of that name",
             "export to webdataset, or convert again with class names",
         )
     *folders, name = values.filename.split("/")

@@ -98,11 +98,8 @@ PACKER = TfdsPacker
 def _refuse_unreadable(shard: SourceShard) -> None:
     """Raise UsageError for a shard that TensorFlow Datasets can't read in place."""
     if split_of(shard.name) != shard.split:
-        problem = (
-            f"the split {shard.split} has grown: its shards have several numberings, "
-            "and TensorFlow Datasets reads one"
-        )
-        expected = f"expected no shard such as {shard.name}"
+        problem = f"the split {shard.split} has grown: {shard.name} was added to it"
+        expected = "TensorFlow Datasets reads no shards that were added to a split"
         hint = Hint("export to another format; or, to make the set again, ", CONVERT_AGAIN)
         raise UsageError(problem, expected, hint)
     compression = Shard.open(shard.path).compression

@@ -141,7 +141,7 @@ def _denied_without_form(url: str, status: int, *, was_sent: bool) -> AccessErro
     host, name = host_of(url), name_of(url)
     if status in (401, 403):
         what = f"{host} denied access to {name}"
-        answer = f"HTTP status {status} without a known way to sign in"
+        answer = f"HTTP status {status}, and no known way to sign in"
     else:
         what = f"{host} sent a web page or XML in place of {name}"
         answer = "a page without a sign-in form that imagenet-prep can fill in"
@@ -197,7 +197,7 @@ def _send_form(session: Session, form: LoginForm, credentials: Credentials, url:
         host, (scheme, _, _) = host_of(url), session.home
         raise AccessError(
             f"the sign-in form of {host} can't be trusted with a password",
-            f"expected a form that sends it to {scheme}://{host}, and not in a URL (POST)",
+            f"expected a form that sends it to {scheme}://{host} by POST, not in a URL",
             answer_checks.with_browser(url),
         )
     session.post(form.action, form.filled(credentials.username, credentials.password)).close()
@@ -221,9 +221,9 @@ def _load_cookies(path: Path) -> MozillaCookieJar:
     except Exception:  # noqa: BLE001 - any failure of http.cookiejar is the file's fault
         # the original message quotes the line it could not read, and a cookie with it
         raise UsageError(
-            f"{path} can't be read as cookies",
-            "expected a cookies.txt in Netscape's format and UTF-8, as browser extensions write it",
-            "export it again",
+            f"{path} is not a cookies.txt file, or is damaged",
+            "expected cookies in the Netscape format and UTF-8, as browser extensions export them",
+            "export the cookies again, as cookies.txt",
         ) from None
     for cookie in jar:
         if cookie.expires == 0:  # how exporters write "until the browser is closed"
@@ -340,7 +340,7 @@ def _refused(
     elif credentials.origin:  # a call from Python gives its own
         check = f"{check} set {variables}, or"
     with_cookies = answer_checks.WITH_COOKIES
-    new_account = f"); without an account, {answer_checks.new_account(url)}"
+    new_account = f"); if you have no account, {answer_checks.new_account(url)}"
     return answer_checks.RefusedError(what, detail, Hint(check, " ", with_cookies, new_account))
 
 

@@ -10,7 +10,7 @@ import urllib3
 from imagenet_prep.errors import AccessError, InputError, NetworkError
 from imagenet_prep.escaping import mention
 from imagenet_prep.fetch import ACCESS_KEY_VARIABLE, BASE_URL, SIGN_UP_URL, USERNAME_VARIABLE
-from imagenet_prep.fetch.failures import direct_connection
+from imagenet_prep.fetch.failures import INVALID_ANSWER, direct_connection
 from imagenet_prep.fetch.patience import CutError
 from imagenet_prep.fetch.session import host_of, is_page_type, name_of, origin, proxy_between
 from imagenet_prep.hints import Hint
@@ -31,9 +31,9 @@ def refuse_encoding(response: requests.Response, url: str) -> None:
     encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in ("", "identity"):
         raise InputError(
-            f"{host_of(response.url)} sends {name_of(url)} with a Content-Encoding",
-            f"expected the file as it is, got Content-Encoding: {encoding[:40]}",
-            "name another server with --base-url, or use another network: a proxy can encode too",
+            f"{host_of(response.url)} sends {name_of(url)} in encoded form",
+            f"expected the file itself, got the HTTP header Content-Encoding: {encoding[:40]}",
+            "use another network (a proxy may do this), or name another server with --base-url",
         )
 
 
@@ -110,7 +110,7 @@ def check_status(
     if status in (200, 206):
         encoding = response.headers.get("Transfer-Encoding", "chunked").strip().lower()
         if encoding not in ("chunked", "identity"):
-            raise CutError("the answer has a transfer encoding that was not requested")
+            raise CutError(INVALID_ANSWER)
         return
     answer = f"HTTP status {status}"
     wait = retry_after(response.headers.get("Retry-After"))
@@ -195,5 +195,5 @@ def with_browser(url: str) -> Hint:
 
 def without_account(url: str) -> str:
     """The hint for a file that a server refuses, if no account was given."""
-    without = f"without an account, {new_account(url)}, then set {VARIABLES}"
-    return Hint(f"{without}; with one, you can also {_BROWSER}", WITH_COOKIES)
+    account = f"if you have no account, {new_account(url)}; then set {VARIABLES}"
+    return Hint(f"{account}, or {_BROWSER}", WITH_COOKIES)

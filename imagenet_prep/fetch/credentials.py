@@ -61,7 +61,10 @@ class Credentials(_Secret):
                 text.encode()
             except UnicodeEncodeError:
                 what = f"{name} has bytes that are not text"
-                raise UsageError(what, "expected text in UTF-8", "correct it") from None
+                hint = f"write {name} again"
+                if self.origin in _VARIABLES:
+                    hint = f"set the environment variable {name} again"
+                raise UsageError(what, "expected text in UTF-8", hint) from None
 
     @property
     def is_from_environment(self) -> bool:
@@ -137,17 +140,13 @@ def token_in(source: str, text: str | None = None, *, hint: str = "") -> Token |
     """
     is_variable = text is None
     word = unquoted(os.environ.get(source, "") if text is None else text)
-    if is_variable and "/" in word:
-        raise UsageError(
-            f"{source} holds something other than a token: it has a slash, as a path has",
-            "expected one word of ASCII characters without a slash",
-            hint,
-        )
-    if word and not _WORD.fullmatch(word):
+    is_path = is_variable and "/" in word
+    if word and (is_path or not _WORD.fullmatch(word)):
+        no_path = " without a slash" if is_variable else ""
         raise UsageError(
             f"{source} holds something other than a token",
-            "expected one word of ASCII characters",
-            hint or "write just the token to it",
+            f"expected one word of ASCII characters{no_path}",
+            hint or f"write only the token into {source}",
         )
     return Token(word, source) if word else None
 
@@ -174,7 +173,7 @@ def secret_text(path: Path) -> str:
         return (find_plain(path, _LONGEST_SECRET) or b"").decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UsageError(
-            f"{path} can't be read", "expected text in UTF-8", "write it again"
+            f"{path} can't be read", "expected text in UTF-8", "save it again in UTF-8"
         ) from None
     except InputError as error:
         raise UsageError(error.what, error.detail, error.hint) from None

@@ -30,11 +30,10 @@ the first one that is set counts.
 
 _CUT_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 _BREAKS = (http.client.RemoteDisconnected, http.client.IncompleteRead)
-_WORDS = {
-    "got more than": "the server sent too many or too long headers",
-    "too many informational": "the server sent too many answers with a status below 200",
-    "multiple unmatching values": "the server sent two different lengths of one answer",
-}
+INVALID_ANSWER = "the server sent no valid HTTP answer"
+"""The reason for every answer that breaks the rules of HTTP."""
+_INVALID = (http.client.HTTPException, exceptions.InvalidHeader)
+_BASE_URL = "--base-url if you set it"
 _UNUSABLE = (
     InvalidProxyURL,
     InvalidURL,
@@ -49,8 +48,8 @@ _ESCAPES = "write a special character by its code, such as %40 for @"
 
 _NO_TLS, _PORT = (
     "does not speak TLS",
-    "if you set --base-url, correct its port, or write http:// there; otherwise ask who runs this "
-    "network what answers in its place",
+    "if you set --base-url, correct its port, or write http:// in it; otherwise ask the "
+    "administrator of this network: another machine may answer in place of the server",
 )
 _ALERT = re.compile(r"^(tls|ssl)v\w+ alert ")
 """Before a reason that the server gave."""
@@ -81,18 +80,14 @@ _LASTING_TLS = (  # a part of OpenSSL's reason, what it means, what to do
 def reason_of(error: Exception) -> str:
     """The cause of a network failure, as text without any URL."""
     nested = list(_nested(error))
-    for cause in nested:
-        for words, reason in _WORDS.items():
-            if words in str(cause):
-                return reason
     if _find(nested, (requests.Timeout, exceptions.TimeoutError, TimeoutError)):
         return "the server stopped answering, or took too long"
     if _find(nested, (requests.exceptions.SSLError, exceptions.SSLError, ssl.SSLError)):
         reason = _tls_reason(nested)
         failure = "the secure connection failed"
         return f"{failure}: {reason}" if reason else failure
-    if _find(nested, http.client.HTTPException) and not _find(nested, _BREAKS):
-        return "the server sent no valid HTTP answer"
+    if _find(nested, _INVALID) and not _find(nested, _BREAKS):
+        return INVALID_ANSWER
     return "the connection broke"
 
 
@@ -125,13 +120,14 @@ def raise_for(error: Exception, host: str, proxy: Proxy | None, *, was_answered:
         raise UsageError(
             f"no request can be sent to {host}",
             "expected a valid address",
-            "check --base-url if you set it",
+            f"check {_BASE_URL}",
         ) from None
     # the original message holds the URL, including its query
     is_about_proxy = proxy is not None and _find(nested, exceptions.ProxyError)
     name = str(proxy) if is_about_proxy else host
     if _find(nested, ssl.SSLCertVerificationError):
-        raise _untrusted(name) from None
+        address = f"the proxy in {proxy.variable}" if is_about_proxy and proxy else _BASE_URL
+        raise _untrusted(name, address) from None
     through = f" through {proxy}" if proxy and not is_about_proxy else ""
     if refusal := _refused_tls(nested, f"{name}{through}"):
         raise (CutError(refusal.what, lasting=refusal) if was_answered else refusal) from None
@@ -151,7 +147,8 @@ def _raise_unreached(
     raise CutError(unreached.what, kind="refused", lasting=unreached) from None
 
 
-def _untrusted(name: str) -> NetworkError:
+def _untrusted(name: str, address: str) -> NetworkError:
+    """The error for a certificate that can't be verified; ``address`` is where its name is set."""
     variable = _authorities_variable()
     own = f"and the certificates that {variable} names"
     if not variable:
@@ -159,7 +156,7 @@ def _untrusted(name: str) -> NetworkError:
     return NetworkError(
         f"{name} can't prove its identity",
         "its TLS certificate could not be verified",
-        f"check the address, this machine's clock, {own}",
+        f"check {address}, this machine's clock, {own}",
     )
 
 
@@ -180,7 +177,7 @@ def _refused_tls(nested: list[BaseException], name: str) -> NetworkError | None:
                 reason = _tls_reason(nested)
                 detail = f"the TLS connection failed: {_ALERT.sub('', reason)}"
                 if meaning == _NO_TLS:
-                    detail = f"expected TLS, got: {reason}"
+                    detail = f"expected TLS, got an answer of another kind ({reason})"
                 return NetworkError(f"{name} {meaning}", detail, hint)
     return None
 
@@ -197,7 +194,7 @@ def _unreached(nested: list[BaseException], name: str, proxy: Proxy | None) -> N
         failure = f"no connection to {name}: {reason}"
     else:
         return None
-    address = f"the proxy in {proxy.variable}" if proxy else "--base-url if you set it"
+    address = f"the proxy in {proxy.variable}" if proxy else _BASE_URL
     hint = f"check this machine's network, and {address}, or run the same command again later"
     return NetworkError(failure, "nothing was fetched", hint)
 
@@ -268,8 +265,8 @@ def _refuse_cookie(nested: list[BaseException], host: str) -> None:
     if any(cause.encoding == "latin-1" for cause in unsent):  # the encoding of headers
         raise UsageError(
             f"a cookie for {host} can't be sent",
-            "expected a name of ASCII characters",
-            "remove that cookie from the file of cookies",
+            "expected cookies whose names have only ASCII characters",
+            f"in the file that you named with --cookies, remove the other cookies of {host}",
         ) from None
 
 
@@ -303,13 +300,10 @@ class Proxy(NamedTuple):
                 "imagenet-prep can only send it a user name and a password (Basic)",
                 f"set {self.variable} to a proxy that signs in for you, such as cntlm, or {direct}",
             )
-        got = "it answers HTTP status 407"
-        if schemes:
-            got += f" and offers {schemes}"
         address = f"{self.scheme}://USER:PASSWORD@{self.name}"
         raise AccessError(
             f"the proxy {self.name} requires a sign-in",
-            f"found no user name and password that it accepts in {self.variable}: {got}",
+            f"{self.variable} has no user name and password that it accepts (HTTP status 407)",
             f"set {self.variable}={address} ({_ESCAPES}), or {direct}",
         )
 
@@ -320,8 +314,8 @@ class Proxy(NamedTuple):
         if self.scheme.startswith("socks") and isinstance(error, InvalidSchema):
             raise UsageError(
                 f"{self.variable} names a SOCKS proxy",
-                "expected the package PySocks, which such proxies require",
-                Hint(f"correct {self.variable}, or: ", install_extra("socks")),
+                "a SOCKS proxy requires the package PySocks, which is not installed",
+                Hint("install it: ", install_extra("socks")),
             ) from None
         is_unknown_socks = self.scheme.startswith("socks") and self.scheme not in _SOCKS
         if is_unknown_socks or isinstance(error, (*_UNUSABLE, UnicodeError)):

@@ -362,7 +362,7 @@ class FrontHasher:
                         raise WriteError(
                             f"{self._part.path} became shorter while it was being written",
                             "only this command may write to it",
-                            f"stop what else writes to it {AGAIN}",
+                            f"stop the other program that writes to it {AGAIN}",
                         )
                     self._hash.update(buffer[:count])
                     self._give_back(file.fileno(), count)

@@ -266,7 +266,7 @@ class HuggingFaceSite(Site, frozen=True):
         answer, _ = _ask_json(session, url, pace)
         commit = answer.get("sha") if isinstance(answer, dict) else None
         if not isinstance(commit, str) or not _COMMIT(commit):
-            raise _unusable_answer(url, "the id of its newest commit")
+            raise _unusable_answer(url)
         if is_kept:
             save_json(state, {"dataset": DATASET, "commit": commit})
         return commit
@@ -282,14 +282,14 @@ class HuggingFaceSite(Site, frozen=True):
             if not next_page:
                 return
             page = urljoin(page, next_page)
-        raise _unusable_answer(first_page, f"a list of files in at most {_MOST_PAGES} answers")
+        raise _unusable_answer(first_page)
 
     def _offer(self, entry: dict[str, Any], filename: str, commit: str) -> Offer:
         url = file_url(self.base_url, f"datasets/{DATASET}/resolve/{commit}/data/{filename}")
         lfs, size = entry.get("lfs"), entry.get("size")
         sha256 = _SHA256(str(lfs.get("oid"))) if isinstance(lfs, dict) else None
         if not isinstance(size, int) or size <= 0:
-            raise _unusable_answer(url, f"the size of {filename}")
+            raise _unusable_answer(url)
         return Offer(filename, url, size, {"sha256": sha256[1]} if sha256 else {})
 
 
@@ -331,7 +331,9 @@ def _refuse_other_files(
         remove = command_line(["rm", "--", str(state)])
         hint = Hint(hint, "; or use the newest commit: ", remove, ", then run: ", rerun())
     raise InputError(
-        f"{DATASET} at the commit {commit[:12]} is not the expected copy", "; ".join(texts), hint
+        f"commit {commit[:12]} of {DATASET} does not have the expected files",
+        "; ".join(texts),
+        hint,
     )
 
 
@@ -353,12 +355,13 @@ def _ask_json(session: Session, url: str, pace: Pace) -> tuple[Any, str]:
     try:
         return Patience(DATASET, pace, note=session.note).until(ask)
     except (ValueError, RecursionError):
-        raise _unusable_answer(url, f"JSON of at most {_LONGEST_JSON:,} bytes") from None
+        raise _unusable_answer(url) from None
 
 
-def _unusable_answer(url: str, expected: str) -> NetworkError:
+def _unusable_answer(url: str) -> NetworkError:
+    """The error for an answer of any wrong form: the user does the same in each case."""
     return NetworkError(
         f"{host_of(url)} sent no usable answer about {DATASET}",
-        f"expected {expected}",
+        "expected its newest commit, and the names and sizes of its files, as JSON",
         "check --base-url if you set it, or try later",
     )

@@ -31,10 +31,14 @@ PROBE = 1024  # bytes: enough to distinguish an archive from a page
 FIRST = f"bytes=0-{PROBE - 1}"
 
 _NO_VALIDATOR = (
-    "the server sends neither ETag nor date, and no checksum is known: parts may not fit together"
+    "the server sends neither ETag nor date, so nothing shows whether the file is still the same"
 )
 
-_OTHER_VALIDATOR = "the file on the server may have changed: its ETag or date differs"
+_OTHER_VALIDATOR = "the ETag or the date of the file on the server differs from before"
+
+_NOT_THE_PART = "the server did not send the requested part of the file"
+
+TOO_SHORT = "the server sent fewer bytes than requested"
 
 _LENGTH = re.compile(r"\d{1,18}", re.ASCII)
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)
@@ -81,11 +85,11 @@ class Remote:
             return "the server reports no valid size of the file"
         if self.total != other.total:
             return (
-                f"the file on the server has another size: {number_of(self.total, 'byte')}, "
-                f"it was {other.total:,}"
+                f"the file on the server has {number_of(self.total, 'byte')}, "
+                f"and not {other.total:,} as before"
             )
         if self.url != other.url and not has_digest:
-            return "it comes from another address"
+            return "the file comes from another address than before"
         if reason := self.why_whole(has_digest=has_digest):
             return reason
         if self.url != other.url:
@@ -152,8 +156,8 @@ def inspect(
             return _measure(session, url, pace)
         raise NetworkError(
             f"{host_of(url)} doesn't report a valid size of {name_of(url)}",
-            "expected a Content-Range or a Content-Length",
-            "check --base-url if you set it",
+            "expected the HTTP header Content-Range or Content-Length",
+            "check --base-url if you set it, or try later",
         )
 
     return Patience(name_of(url), pace, note=session.note).until(look)
@@ -255,7 +259,7 @@ class RemoteFile(Struct, frozen=True):
             with self.open(start, stop) as (body, _):
                 data = body.peek(stop - start)
                 if len(data) < stop - start:
-                    raise CutError("the answer was too short")
+                    raise CutError(TOO_SHORT)
                 body.release()
                 return data
 
@@ -273,7 +277,7 @@ class RemoteFile(Struct, frozen=True):
         if restart.is_about_ranges:
             return NetworkError(
                 f"{host_of(self.url)} did not send the requested part of {name_of(self.url)}",
-                f"expected an answer to a Range request{_in_brackets(restart.reason)}",
+                "it may not support downloads in parts (HTTP Range requests)",
                 "try later, or name another server with --base-url; if you chose classes, you can "
                 "also leave out --classes",
             )
@@ -285,7 +289,7 @@ class RemoteFile(Struct, frozen=True):
             )
         return NetworkError(
             f"{name_of(self.url)} on {host_of(self.url)} may have changed while it was read",
-            f"expected the same file throughout: {restart.reason}",
+            restart.reason,
             "run the same command again: complete files are kept; if it fails again, name another "
             "server with --base-url",
         )
@@ -311,7 +315,7 @@ class RemoteFile(Struct, frozen=True):
         ) as response:
             body = Body(response, self.pace)
             if response.status_code == 416 and not is_whole:
-                raise _no_parts("the server says that this part does not exist")
+                raise _no_parts()
             check_status(response, self.url, was_seen=True)
             if not self.has_digest:
                 refuse_encoding(response, self.url)
@@ -342,7 +346,7 @@ class RemoteFile(Struct, frozen=True):
         """
         if response.status_code != 206:
             if not is_whole:
-                raise _no_parts("the server sent the whole file instead of a part")
+                raise _no_parts()
             return self._total_of_whole(response)
         span = content_range(response)
         if self.is_trusted and (span is None or span[:2] == (start, stop)):
@@ -354,8 +358,7 @@ class RemoteFile(Struct, frozen=True):
             is_shorter = sent_start == start and sent_stop < stop
             if is_shorter and content_length(response) == sent_stop - start:
                 return total
-            raise _no_parts("the server sent a different part than requested")
-        raise _no_parts("the server sent a part without a valid Content-Range")
+        raise _no_parts()
 
     def _total_of_whole(self, response: requests.Response) -> int:
         """The size of the file by an answer with all of it; -1 if it is invalid."""
@@ -365,13 +368,9 @@ class RemoteFile(Struct, frozen=True):
         return -1 if length is None else length
 
 
-def _in_brackets(reason: str) -> str:
-    return f" ({reason})" if reason else ""
-
-
-def _no_parts(reason: str) -> CutError:
+def _no_parts() -> CutError:
     """The error for an answer that is not the requested part."""
-    return CutError(reason, lasting=RestartError(reason, is_about_ranges=True))
+    return CutError(_NOT_THE_PART, lasting=RestartError(_NOT_THE_PART, is_about_ranges=True))
 
 
 def content_length(response: requests.Response) -> int | None:

@@ -462,9 +462,9 @@ def redirect_target(requested: str, current: str, header: str) -> str:
         scheme, host, _ = origin(target)
         check_host(host)
     except ValueError:
-        raise _refused(current, "it leads to no valid address") from None
+        scheme = host = ""
     if scheme not in _DEFAULT_PORTS or not host:
-        raise _refused(current, "it leads to no web address")
+        raise _refused(current, "it leads to no valid web address") from None
     if urlsplit(current).scheme == "https" and scheme == "http":
         raise _refused(
             current, "it leads from https to http, where anyone can read and change what is sent"
@@ -494,7 +494,7 @@ def _is_redirect(response: requests.Response) -> bool:
 
 def _refused(url: str, why: str) -> NetworkError:
     return NetworkError(
-        f"a redirect from {host_of(url)} was refused",
+        f"a redirect from {host_of(url)} was not followed",
         why,
         "check --base-url if you set it, or try later",
     )

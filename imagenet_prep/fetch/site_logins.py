@@ -97,7 +97,7 @@ def _from_json(path: Path) -> Credentials | None:
     raise UsageError(
         f"{path} holds no valid credentials of Kaggle",
         'expected {"username": ..., "key": ...}',
-        f"create a new one at {KAGGLE_TOKEN_URL}",
+        f"create a new {path.name} at {KAGGLE_TOKEN_URL}",
     )
 
 

@@ -22,7 +22,7 @@ from imagenet_prep.fetch.partial import (
     find_leftover,
 )
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
-from imagenet_prep.fetch.reply import Remote, RemoteFile, RestartError, inspect
+from imagenet_prep.fetch.reply import TOO_SHORT, Remote, RemoteFile, RestartError, inspect
 from imagenet_prep.fetch.session import Session, host_of, name_of
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.text import number_of
@@ -108,7 +108,7 @@ def fetch(
             manner = replace(manner, connections=1)  # one answer must bring the whole file
     raise NetworkError(
         f"{name_of(url)} could not be fetched as a whole from {host_of(url)}",
-        f"started over {'once' if restarts == 1 else 'twice'}, then failed again: {restart}",
+        f"started over {'once' if restarts == 1 else 'twice'}, but {restart}",
         "run the same command again later, or name another server with --base-url",
     )
 
@@ -151,8 +151,8 @@ def _open(
 
 def _note_restart(progress: Progress, remote: Remote, reason: str, size: int) -> None:
     """Report why bytes are thrown away, while they still exist."""
-    cost = f"; what was already received is thrown away: {number_of(size, 'byte')}" if size else ""
-    progress.note(f"{name_of(remote.url)}: starting over: {reason}{cost}")
+    cost = f"; this deletes {number_of(size, 'byte')} already received" if size else ""
+    progress.note(f"{name_of(remote.url)}: starting over ({reason}){cost}")
 
 
 class Segment(Struct, eq=False):
@@ -356,4 +356,4 @@ class Connections:
                 if not segment.left:
                     body.release()
                     return
-        raise CutError("the answer was too short")
+        raise CutError(TOO_SHORT)

@@ -31,6 +31,12 @@ LARGEST = 1 << 20
 DEPTH = 20
 """The maximum depth of elements; real annotations have four."""
 
+_UNUSUAL = (
+    f"it is larger than {LARGEST:,} bytes, has more than {DEPTH} elements nested in each other, "
+    "or has <!DOCTYPE"
+)
+"""The fault of a file that no annotation tool writes: it could take too much time or memory."""
+
 DIGITS = 15
 """The maximum digits of a number: up to there,
 whole numbers and their quotients as floats sort alike.
@@ -72,7 +78,7 @@ def parse_annotation(content: bytes) -> Annotation:
             for a number.
     """
     if len(content) > LARGEST:
-        raise AnnotationFault(f"larger than {LARGEST:,} bytes")
+        raise AnnotationFault(_UNUSUAL)
     pixels = _read_usual(content) or _read_any(content)
     boxes: list[Box] = []
     for number, row in enumerate(pixels.rows):
@@ -218,7 +224,7 @@ class _Reader:
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         self._depth += 1
         if self._depth > DEPTH:
-            raise AnnotationFault(f"more than {DEPTH} elements nested in each other")
+            raise AnnotationFault(_UNUSUAL)
         self._current = self.texts.get(tag)
         if self._current is not None:
             self._current.append("")
@@ -235,7 +241,7 @@ class _Reader:
 def _read_elements(content: bytes) -> dict[str, list[str]]:
     # Searched in the bytes: after a handler has raised, expat would still continue and expand.
     if has_doctype(content):
-        raise AnnotationFault("it has <!DOCTYPE, which annotations don't have")
+        raise AnnotationFault(_UNUSUAL)
     reader = _Reader()
     parser = expat.ParserCreate(namespace_separator="}")  # a tag in a namespace is a different tag
     parser.buffer_text = True

@@ -32,7 +32,7 @@ from imagenet_prep.text import is_web_page, number_of
 
 _END_BLOCKS = 1024  # bytes of zeros at the end of a tar (POSIX.1-2017, ustar Interchange Format)
 _SMALL = 1 << 16  # bytes: a file that is read as a whole, if the server serves no parts
-_ANOTHER_SERVER = "check --base-url if you set it, or name another server with it"
+_ANOTHER_SERVER = "check --base-url if you set it, or use it to name another server"
 _FORMATS = {
     ".tar": "a tar archive",
     ".gz": "gzip data",
@@ -58,7 +58,7 @@ def look_at(source: RemoteFile, name: str) -> None:
         raise InputError(
             f"{host_of(source.url)} has a wrong file under the name {name}",
             fault,
-            "check --base-url if you set it; this file was not fetched",
+            "check --base-url if you set it, or try later; this file was not fetched",
         )
 
 

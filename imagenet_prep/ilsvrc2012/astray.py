@@ -120,7 +120,7 @@ def _find_astray_at(
     if path.name == official_name and not in_data_dir:
         kind = kind_of(path)
         if kind != "file":
-            return _no_file(path, IN_WORDS[kind])
+            return _no_file(path, kind)
     if key in facts.SPLITS:
         return _astray_images(path, key, raw_dir)
     return _renamed(path, raw_dir / path.name) if path.name == official_name else None
@@ -215,16 +215,20 @@ def _one_folder_too_deep(layout: Layout, above: AnyPath, key: str) -> Astray:
 def _no_folder(layout: Layout, folder: AnyPath) -> Astray:
     """Something else than a folder where one of raw data, or DATA_DIR, is expected."""
     kind = kind_of(folder)
-    is_mounted = ": is the disk mounted that the link leads to?" if kind == "nothing" else ""
-    expected = f"expected a folder{is_mounted}"
+    expected = f"expected a folder{_ask_for_disk(kind)}"
     advice = _NAME_WITH_RAW if folder == layout.raw else ""
     return Astray(f"{folder} is {IN_WORDS[kind]}", expected, move_away(folder), advice=advice)
 
 
-def _no_file(path: AnyPath, kind_in_words: str) -> Astray:
+def _no_file(path: AnyPath, kind: str) -> Astray:
     """Something else than a file that has an archive's name."""
-    expected = "expected the archive itself, or a link to it"
-    return Astray(f"{path} is {kind_in_words}", expected, move_away(path))
+    expected = f"expected the archive itself, or a link to it{_ask_for_disk(kind)}"
+    return Astray(f"{path} is {IN_WORDS[kind]}", expected, move_away(path))
+
+
+def _ask_for_disk(kind: str) -> str:
+    """The question about a link that leads to nothing; "" about anything else."""
+    return ": is the disk mounted that the link leads to?" if kind == "nothing" else ""
 
 
 def _renamed(source: AnyPath, target: AnyPath) -> Astray:
@@ -298,10 +302,10 @@ def refuse_empty(layout: Layout, source: ImageSource, part: Part) -> None:
     if not source.is_unpacked:
         other = "get an intact copy of it, or move it away to use another copy"
         raise InputError(what, expected, other)
-    move = "move it away, and run the same command again; for images of your own: "
+    move = f"move {source.path} away, and run the same command again; for images of your own: "
     raise InputError(
         what,
-        f"{expected}, in folders such as n01440764; found {listed(names) or 'nothing'}",
+        f"{expected}, in folders such as n01440764; found {listed(names) or 'nothing'} in it",
         Hint(move, command("init", source.path)),
     )
 

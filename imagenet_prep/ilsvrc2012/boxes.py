@@ -64,7 +64,7 @@ def parse_boxes(content: bytes) -> BoxTable:
     packed: dict[str, bytes] = {}
     if content and not content.endswith(b"\n"):  # the last number may have lost digits
         raise BoxesFault(
-            content.count(b"\n") + 1, "the line has no line break at its end: it may be cut"
+            content.count(b"\n") + 1, "the line has no line break at its end, so it may be cut"
         )
     for number, line in enumerate(io.BytesIO(content), 1):
         try:

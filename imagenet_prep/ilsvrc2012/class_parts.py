@@ -130,7 +130,7 @@ def _refuse_no_file(path: Path, argument: str) -> None:
     file_type = kind_of(path) if argument else "nothing"
     if file_type == "file":
         return
-    expected = f"expected {', '.join(LISTS)}, or a file of wnids"
+    expected = f"expected a class list ({', '.join(LISTS)}) or a file of wnids"
     if file_type != "nothing":
         raise InputError(f"{path} is {IN_WORDS[file_type]}", expected)
     if path.is_symlink():
@@ -195,9 +195,9 @@ def _name_of(path: Path, wnids: set[str]) -> str:
         verb = "is missing" if difference in lists[name] else "is none of them"
         expected = f"expected the {len(lists[name]):,} classes of {name}"
         raise UsageError(
-            f"{path} has other classes than {name}",
+            f"{path} has other classes than imagenet-prep's own list {name}",
             f"{expected}, got {len(wnids):,}; {difference} {verb}",
-            "rename the file, since a set is named after it",
+            "rename the file: the data set gets the name of the file",
         )
     return name
 

@@ -241,7 +241,7 @@ class CopyComparison:
         if devkit_paths(self.layout):  # it can't be read, which is a problem of its own
             return GET_MISSING
         download = how_to_get(self.layout, "devkit")
-        return Hint("the devkit has the number of images of each class; get it: ", download)
+        return Hint("get the devkit, which has the number of images of each class: ", download)
 
     def _compare_class(self, wnid: str, got: int, devkit_count: int | None) -> None:
         """Compare the train images of a class with the devkit's number,

@@ -87,28 +87,32 @@ def _read_member(archive_path: AnyPath, remedy: Hint) -> bytes:
             if (b"/" + name).endswith(f"/{META}".encode()):
                 table = content
     if table is None:
-        expected = "expected the devkit of ILSVRC2012"
-        raise InputError(f"{archive_path} holds no {META}", expected, remedy)
+        raise _unreadable(str(archive_path), remedy)
     return table
 
 
 def _parse(place: str, content: bytes, remedy: Hint) -> Mapping[str, int]:
     try:
         return _counts(content)
-    except _Fault as fault:
-        expected = f"expected num_train_images of {facts.CLASSES:,} classes"
-        raise InputError(f"{place} can't be used: {fault}", expected, remedy) from None
+    except _UnreadableError:
+        raise _unreadable(place, remedy) from None
+
+
+def _unreadable(place: str, remedy: Hint) -> InputError:
+    return InputError(
+        f"{place} is damaged, or is another file",
+        "expected the devkit of ILSVRC2012, with the number of train images of each of the "
+        f"{facts.CLASSES:,} classes",
+        remedy,
+    )
 
 
 def _remedy(path: AnyPath, layout: Layout) -> Hint:
     return Hint(f"move {path} away, and get the devkit again: ", how_to_get(layout, "devkit"))
 
 
-_DAMAGED = "it is cut or damaged"
-
-
-class _Fault(ValueError):  # noqa: N818 - a fault in data, not in the program
-    """A fault of the file; its text is the reason."""
+class _UnreadableError(ValueError):
+    """The file is not the devkit's table, or is damaged: the user does the same in each case."""
 
 
 def _counts(content: bytes) -> dict[str, int]:
@@ -118,10 +122,10 @@ def _counts(content: bytes) -> dict[str, int]:
         if wnid not in facts.labels():
             continue  # an inner node of the tree of synsets
         if wnid in counts:
-            raise _Fault(f"{wnid} occurs twice")
+            raise _UnreadableError
         counts[wnid] = synset["num_train_images"].number()
     if len(counts) < facts.CLASSES:
-        raise _Fault(f"it has {len(counts):,} of the {facts.CLASSES:,} classes")
+        raise _UnreadableError
     return counts
 
 
@@ -144,7 +148,7 @@ class _Element(NamedTuple):
         code = _FORMATS.get(self.data_type)
         width = struct.calcsize(f"<{code}") if code else 1
         if code is None or len(self.data) % width or len(self.data) > _MOST_NUMBERS:
-            raise _Fault(_DAMAGED)
+            raise _UnreadableError
         return struct.unpack(f"{self.order}{len(self.data) // width}{code}", self.data)
 
 
@@ -163,20 +167,19 @@ class _Matrix(NamedTuple):
         element = next(self.values, None)
         encoding = _ENCODINGS.get(element.data_type) if element else None
         if element is None or encoding is None or self.matrix_class != _CHARACTERS:
-            raise _Fault("an entry of WNID is not text")
+            raise _UnreadableError
         suffix = {"<": "le", ">": "be"}[element.order] if encoding.endswith("-") else ""
         try:
             return str(element.data, encoding + suffix)
         except UnicodeDecodeError:
-            raise _Fault("an entry of WNID is not text") from None
+            raise _UnreadableError from None
 
     def number(self) -> int:
         """Its only number, a count."""
         element = next(self.values, None)
         numbers = element.numbers() if element and self.matrix_class in _NUMERIC else ()
         if len(numbers) != 1 or not 0 < numbers[0] < _MOST_IMAGES or numbers[0] % 1:
-            expected = f"a whole number from 1 to {_MOST_IMAGES - 1:,}"
-            raise _Fault(f"an entry of num_train_images is not {expected}")
+            raise _UnreadableError
         return int(numbers[0])
 
 
@@ -184,22 +187,22 @@ def _synsets(content: bytes) -> Iterator[Mapping[str, _Matrix]]:
     """The fields of each struct in the variable ``synsets``."""
     order = {b"IM": "<", b"MI": ">"}.get(content[_HEADER - 2 : _HEADER])
     if order is None:
-        raise _Fault("it is not a MATLAB 5 file")
+        raise _UnreadableError
     if len(content) > _LARGEST:
-        raise _Fault(f"it has more than {_LARGEST:,} bytes")
+        raise _UnreadableError
     for element in islice(_elements(memoryview(content)[_HEADER:], order), _MOST_VARIABLES):
         matrix = _matrix(_decompress(element))
         if matrix.name == b"synsets":
             return _structs(matrix)
-    raise _Fault("no variable synsets was found in it")
+    raise _UnreadableError
 
 
 def _structs(matrix: _Matrix) -> Iterator[Mapping[str, _Matrix]]:
     if matrix.matrix_class != _STRUCT or matrix.size > _MOST_SYNSETS:
-        raise _Fault(f"the variable synsets is not an array of at most {_MOST_SYNSETS:,} structs")
+        raise _UnreadableError
     keys = _field_names(matrix)
     if not {"WNID", "num_train_images"} <= set(keys):
-        raise _Fault("the variable synsets has no field WNID or num_train_images")
+        raise _UnreadableError
     for _ in range(matrix.size):
         yield {key: _matrix(_next(matrix.values)) for key in keys}
 
@@ -209,9 +212,9 @@ def _field_names(matrix: _Matrix) -> list[str]:
     width_element, names = next(matrix.values, None), next(matrix.values, None)
     widths = width_element.numbers() if width_element else ()
     if names is None or len(widths) != 1:
-        raise _Fault(_DAMAGED)
+        raise _UnreadableError
     if not 0 < widths[0] <= len(names.data) <= _MOST_FIELDS:
-        raise _Fault(_DAMAGED)
+        raise _UnreadableError
     width = int(widths[0])
     fields = [bytes(names.data[at : at + width]) for at in range(0, len(names.data), width)]
     return [str(field.partition(b"\0")[0], "ascii", "replace") for field in fields]
@@ -219,13 +222,13 @@ def _field_names(matrix: _Matrix) -> list[str]:
 
 def _matrix(element: _Element) -> _Matrix:
     if element.data_type != _MATRIX:
-        raise _Fault(_DAMAGED)
+        raise _UnreadableError
     if not element.data:  # MATLAB writes an empty matrix so
         return _Matrix(0, b"", 0, iter(()))
     values = element.inner()
     flags, dimensions, name = _next(values), _next(values), _next(values)
     if flags.data_type != _UINT32 or dimensions.data_type != _INT32 or not flags.data:
-        raise _Fault(_DAMAGED)
+        raise _UnreadableError
     return _Matrix(
         int(flags.numbers()[0]) & 0xFF,
         bytes(name.data),
@@ -237,7 +240,7 @@ def _matrix(element: _Element) -> _Matrix:
 def _next(elements: Iterator[_Element]) -> _Element:
     for element in elements:
         return element
-    raise _Fault(_DAMAGED)
+    raise _UnreadableError
 
 
 def _elements(data: memoryview, order: str) -> Iterator[_Element]:
@@ -248,16 +251,16 @@ def _elements(data: memoryview, order: str) -> Iterator[_Element]:
     while position < len(data):
         tag = data[position : position + _TAG]
         if len(tag) < _TAG:
-            raise _Fault(_DAMAGED)
+            raise _UnreadableError
         data_type, length = struct.unpack(f"{order}II", tag)
         start = position + _TAG
         # a small element: its length in the upper half of the type, its data in place of the length
         if data_type >> 16:
             data_type, length, start = data_type & 0xFFFF, data_type >> 16, position + 4
             if length > 4:
-                raise _Fault(_DAMAGED)
+                raise _UnreadableError
         if length > len(data) - start:
-            raise _Fault(_DAMAGED)
+            raise _UnreadableError
         yield _Element(data_type, data[start : start + length], order)
         position = max(position + _TAG, start + length)
         if data_type != _COMPRESSED:
@@ -272,7 +275,7 @@ def _decompress(element: _Element) -> _Element:
     try:
         content = unpacker.decompress(element.data, _LARGEST)
     except zlib.error:
-        raise _Fault(_DAMAGED) from None
+        raise _UnreadableError from None
     if not unpacker.eof:
-        raise _Fault(_DAMAGED)  # cut, or larger than any devkit's
+        raise _UnreadableError
     return _next(_elements(memoryview(content), element.order))

@@ -33,10 +33,10 @@ def refuse_known_copies(layout: Layout, split: str) -> None:
         path = _first_match(layout.raw_dir, patterns, split)
         if path is not None:
             raise InputError(
-                f"{path} is named like the copy of {maker}, which is not read",
+                f"{path} is named like the copy of {maker}, which is not used",
                 (
-                    "expected the published images; that copy encoded 23 train images again: "
-                    "22 CMYK images and one PNG"
+                    "expected the published images; the makers of this copy encoded 23 train "
+                    "images again (22 CMYK images and one PNG)"
                 ),
                 "get the archives of image-net.org, Kaggle's zip or Hugging Face's parquet files, "
                 "and name their folder with --raw",
@@ -45,7 +45,7 @@ def refuse_known_copies(layout: Layout, split: str) -> None:
     path = layout.raw_dir / archive_name.replace(".tar", f"{TASK_3}tar")
     if path.is_file():
         raise InputError(
-            f"{path} is named like the archive of task 3, which has other {split} images",
+            f"{path} is named like the archive of task 3 (dogs), which has other {split} images",
             f"expected {archive_name}",
             download_hint(layout),
         )

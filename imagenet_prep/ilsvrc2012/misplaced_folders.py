@@ -89,9 +89,9 @@ class MisplacedImages(Struct, frozen=True):
     @property
     def error(self) -> InputError:
         """The error that says so."""
-        steps = Hint(self.mend, f"    {AGAIN}")
+        steps = Hint("move or rename the images: ", self.mend, f"    {AGAIN}")
         if self.raw is not None:
-            steps = Hint(f"name {self.raw} with --raw")
+            steps = Hint(f"run the same command with --raw {quoted(str(self.raw))}")
         init = command("init", self.folder)
         hint = Hint(steps, "; for other images than ILSVRC2012's: ", init)
         return InputError(self.finding, self.expected, hint)
@@ -194,8 +194,8 @@ def _wrong_place(
     folder = local_path(layout.raw_dir)
     if any(root == folder / place for place in places):
         return None
-    finding = f"{root} holds {split} images, and is not where they are looked for"
-    expected = f"expected {' or '.join(places[:2])} in {folder}"
+    finding = f"{root} holds {split} images, but none are looked for there"
+    expected = f"expected them in {' or '.join(str(folder / place) for place in places[:2])}"
     base = _outermost_base(root, places)
     if base is not None and not keeps and _has_both(folder, base):
         mend = command("convert", layout.data_dir, _elsewhere(layout, base))

@@ -124,7 +124,7 @@ def refuse_misplaced(folder: str, name: str, split: str, *, can_move: bool) -> N
     parent, _, class_folder = folder.rpartition("/")
     remedy = ANOTHER_COPY
     if can_move:
-        remedy = f"move every image of {wnid} in this folder to {parent}/{wnid}"
+        remedy = f"move every image of {wnid} from {folder} to {parent}/{wnid}"
     error = InputError(
         f"{folder}/{name} is not in the folder of the class in its name",
         f"expected it in {wnid}, found it in {class_folder}",

@@ -8,7 +8,7 @@ from typing import Any
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import CommandLine, OptionValues, command, mention
-from imagenet_prep.hints import Hint
+from imagenet_prep.hints import CONVERT_AGAIN, Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.box_search import (
     BOX_ARCHIVES,
@@ -43,7 +43,7 @@ def attach_boxes(
     if path is None and is_validation:
         raise InputError(
             f"no boxes for {split}: there is no file {layout.validation_boxes_csv}",
-            "expected it, since validation_boxes is set",
+            "--validation-boxes (in a recipe: validation_boxes) requires it",
             _command_for_validation_boxes(layout),
         )
     if path is None:
@@ -65,7 +65,7 @@ def _parse(path: AnyPath, content: bytes, split: str, layout: Layout) -> BoxTabl
         raise InputError(
             f"line {fault.line:,} of {path} can't be used",
             fault.reason,
-            Hint("set it aside, and make it again: ", make_again),
+            Hint("set the file aside, and make it again: ", make_again),
         ) from fault
 
 
@@ -86,22 +86,23 @@ def _note_without_boxes(layout: Layout, split: str) -> str:
     It names no path of this set: the plan keeps the note.
     """
     unread = find_annotations(layout, split)
-    make = Hint(mention("annotate"), " with this DATA_DIR, and --raw if you gave it")
+    make = Hint(mention("annotate", "DATA_DIR"), " (with the same --raw, if you gave it)")
     if not can_annotate(layout):
         put = f" in a local folder, put its {layout.boxes_csv.name} into the folder of raw data"
         make = Hint(mention("annotate", "DATA_DIR"), put)
-    steps = Hint(make, ", then this convert with --overwrite")
+    steps = Hint(make, ", then ", CONVERT_AGAIN)
     if unread is None:
         download = mention("download", "DATA_DIR", "--only", BOX_ARCHIVES[split])
         return Hint(
-            f"no boxes for {split}: none were found when the set was planned; to add them run ",
+            f"no boxes for {split}: no annotations were there when this set was started; to add "
+            "boxes, run ",
             download,
-            ", ",
+            ", then ",
             steps,
         )
     return Hint(
-        f"warning: the {split} records have no boxes, although {unread.path} was there when the "
-        "set was planned; to add them run ",
+        f"warning: the {split} records have no boxes, although {unread.path} was there when this "
+        "set was started; to add boxes, run ",
         steps,
     )
 
@@ -148,7 +149,7 @@ def _refuse_other_boxes(
         f"{path} is not the file that annotate wrote",
         f"expected {totals.get('boxes', 'other')} boxes and SHA-256 {recorded}, "
         f"got {entry['count']} and {entry['sha256']}",
-        Hint(move_file.then(annotate), "; to use it as it is: ", move_record),
+        Hint("make it again: ", move_file.then(annotate), "; to use it as it is: ", move_record),
     )
 
 

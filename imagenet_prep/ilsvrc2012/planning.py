@@ -173,7 +173,8 @@ def _check_count(split: str, images: int, shards: int) -> list[str]:
     if shards > most_shards:
         raise UsageError(
             f"can't cut {number_of(images, 'image')} into {number_of(shards, f'{split} shard')}",
-            f"expected at most {number_of(most_shards, 'shard')}",
+            f"expected at most {number_of(most_shards, 'shard')}: one per image, or 1,024 for "
+            "fewer images",
             set_number,
         )
     if shards <= images:

@@ -124,7 +124,7 @@ def _check_label(
 def _no_class_of_part(record: ImageRecord, true_wnid: str | None, part: Part) -> Finding:
     """The finding about an image whose class or label is none of the part's."""
     labels = part.labels.values()
-    expected = f"{min(labels)} to {max(labels)} and a wnid of {part.name}"
+    expected = f"{min(labels)} to {max(labels)} and a wnid of the classes of {part.name}"
     wnid = printable(true_wnid or "none")
     got = f"{record.label}, {wnid}"
     return mismatch(ProblemKind.WRONG_LABEL, "image/class/label", expected, got)

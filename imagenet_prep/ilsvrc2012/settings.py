@@ -106,11 +106,13 @@ def check_options(options: ConvertOptions) -> None:
     for split in facts.SPLITS:
         shards = options.shards(split)
         if not 1 <= shards <= MAX_SHARDS:
-            raise UsageError(f"can't make {shards} {split} shards", f"expected 1 to {MAX_SHARDS}")
+            raise UsageError(
+                f"{SHARD_COUNTS[split]} is {shards:,}", f"expected 1 to {MAX_SHARDS:,}"
+            )
     if options.consume and not part.is_whole:
         raise UsageError(
-            f"can't consume raw data for only {part.name}",
-            "expected all classes: the others would be lost",
+            f"can't convert only {part.name} with --consume",
+            "--consume deletes the raw data, with the images of all other classes",
             "leave out --consume or --classes",
         )
 
@@ -153,8 +155,8 @@ def _other_format(version: str, record_format: int) -> InputError:
     """The error that records have an older format."""
     return InputError(
         f"these shards were made by imagenet-prep {version}, whose record format differs",
-        f"expected format {FORMAT_VERSION}, got {record_format}",
-        Hint("use that version; or, to make the set again, ", CONVERT_AGAIN),
+        f"expected record format {FORMAT_VERSION}, got {record_format}",
+        Hint(f"use imagenet-prep {version}; or, to make the set again, ", CONVERT_AGAIN),
     )
 
 

@@ -54,7 +54,7 @@ def parse_array(data: Buffer, key: str | None = None) -> Array:
         return _parse_member(data, key)
     if key is not None:
         raise ArrayError(
-            f"it is no .npz: the array {key!r} can't be in it",
+            f"it is no .npz file, so it has no array called {key!r}",
             "save it as .npz, or take `array` out of the recipe" if is_npy(data) else "",
         )
     return _parse_npy(data)
@@ -174,7 +174,7 @@ def read_npy_header(
     if dtype.kind not in _KINDS or dtype.itemsize > 8:
         texts = ", or texts" if has_texts else ""
         raise ArrayError(
-            f"it holds {dtype}: expected bool, integers or floats of at most 64 bits{texts}",
+            f"its dtype is {dtype}: expected bool, integers or floats of at most 64 bits{texts}",
             SAVE_AS_NUMBERS,
         )
     return shape, is_fortran, dtype
@@ -195,8 +195,8 @@ def _parse_npy(data: Buffer) -> Array:
         )
     if size != expected or min(shape, default=0) < 0:
         raise ArrayError(
-            f"the .npy does not fit its header, which claims {dtype} of shape {shape}, "
-            f"{expected:,} bytes, and {number_of(size, 'byte')} follow"
+            f"the .npy has {number_of(size, 'byte')} after its header, which asks for "
+            f"{expected:,} ({dtype} of shape {shape}): it may be cut short or damaged"
         )
     flat = np.frombuffer(data, dtype, count=prod(shape), offset=head.tell())
     return flat.reshape(shape[::-1]).transpose() if is_fortran else flat.reshape(shape)

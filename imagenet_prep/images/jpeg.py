@@ -142,15 +142,13 @@ def read_plain_header(data: Buffer) -> JpegHeader:
         StrayBytesError: there are some.
         ImageError: not a JPEG, or no valid frame header before the image data.
     """
-    if len(data) < 4 or data[0] != 0xFF or data[1] != SOI:
+    if len(data) < 2 or data[0] != 0xFF or data[1] != SOI:
         if len(data) == 0:
             raise ImageError("it is empty")
-        if bytes(data[:2]) == b"\xff\xd8":
-            raise ImageError(f"the JPEG ends after {number_of(len(data), 'byte')}")
         raise ImageError(f"not a JPEG: it starts with {first_bytes(data)}", _SAVE_AS_KNOWN)
     position = _find(data, _SOF)
     if position < 0:
-        raise ImageError("the JPEG has no frame header that can be found")
+        raise _no_size()
     return _frame_header(data, position)
 
 
@@ -162,7 +160,9 @@ def _find(data: Buffer, wanted: frozenset[int]) -> int:
     while position <= last:
         lead, marker, length = unpack(data, position)
         if lead != 0xFF:
-            raise StrayBytesError(f"the JPEG has no marker at byte {position}, where one must be")
+            raise StrayBytesError(
+                f"byte {position:,} of the JPEG is {lead:02x}: expected ff, the start of a marker"
+            )
         if marker in wanted:
             return position
         if marker not in _WITHOUT_LENGTH:
@@ -174,9 +174,14 @@ def _find(data: Buffer, wanted: frozenset[int]) -> int:
     return -1
 
 
+def _no_size() -> ImageError:
+    """The error for a JPEG without a whole frame header before its image data."""
+    return ImageError("the JPEG's size can't be read: it may be cut short or damaged")
+
+
 def _frame_header(data: Buffer, position: int) -> JpegHeader:
     if position + 10 > len(data):
-        raise ImageError("the JPEG ends within its frame header")
+        raise _no_size()
     precision, height, width, components = _FRAME.unpack_from(data, position + 4)
     if not 0 < width * height <= MAX_PIXELS:
         check_size("JPEG", width, height)

@@ -32,7 +32,6 @@ _NAMES_OF_MODES = {
 }
 """The samples of Pillow's modes whose names are no words."""
 
-_SAVE_AS_PNG = "save it as PNG"
 _SAVE_INVERTED = (
     "save it as PNG with its samples inverted (65535 minus each): Pillow does not invert them"
 )
@@ -108,10 +107,13 @@ def _is_wide_tiff(image: Image.Image, length: int) -> bool:
     if image.mode in ("I;16", "I;16B"):
         return False
     if image.tag_v2.get(Tiff.PLANAR_CONFIGURATION, 1) != 1:
-        raise ImageError(
-            "its 16-bit channels are in separate planes: expected interleaved ones", _SAVE_AS_PNG
-        )
+        raise _unread_samples()
     return True
+
+
+def _unread_samples() -> ImageError:
+    """The error for 16-bit samples of a rare form, such as one plane a channel."""
+    return ImageError("its 16-bit samples can't be read in full", "save it as PNG of 16 bits")
 
 
 @functools.cache
@@ -148,7 +150,7 @@ def _swapped(args: Any) -> Any:
         if mode.endswith(byte_order):
             swapped = mode.removesuffix(byte_order) + other_order
             return swapped if isinstance(args, str) else (swapped, *args[1:])
-    raise ImageError(f"Pillow can't read all 16 bits of its samples ({mode})", _SAVE_AS_PNG)
+    raise _unread_samples()
 
 
 def _samples(image: Image.Image) -> Array:

@@ -110,12 +110,9 @@ def read_runs(text: str) -> list[int]:
     for character in text:
         bits = ord(character) - 48
         if not 0 <= bits < 64:
-            raise ImageError(
-                f"its runs have the character {character!r}: expected only the characters from "
-                "0 to o in ASCII, as COCO writes runs"
-            )
+            raise _unreadable_runs()
         if shift > 60:
-            raise ImageError("its runs (`counts`) hold a number that is too large")
+            raise _unreadable_runs()
         number |= (bits & 0x1F) << shift
         shift += 5
         if bits & 0x20:
@@ -125,8 +122,13 @@ def read_runs(text: str) -> list[int]:
         runs.append(number + runs[-2] if len(runs) > 2 else number)
         number, shift = 0, 0
     if shift:
-        raise ImageError("its runs end within a number: they may be cut short or damaged")
+        raise _unreadable_runs()
     return runs
+
+
+def _unreadable_runs() -> ImageError:
+    """The error for a text that COCO doesn't write for runs."""
+    return ImageError("its run lengths (`counts`) can't be read: they may be cut short or damaged")
 
 
 def check_runs(runs: Sequence[int], size: Size) -> None:
@@ -136,7 +138,7 @@ def check_runs(runs: Sequence[int], size: Size) -> None:
     if shortest < 0:
         raise ImageError(f"a run has {shortest:,} pixels: expected 0 or more")
     if width * height >= 1 << 63:
-        raise ImageError(f"an image of {width:,} x {height:,} pixels is too large for runs")
+        raise ImageError(f"an image of {width:,} x {height:,} pixels is too large for a mask")
     if sum(runs) != width * height:
         pixels = number_of(sum(runs), "pixel")
         expected = f"{width * height:,} ({width} x {height})"
@@ -196,7 +198,8 @@ def segment_numbers(data: Buffer) -> NDArray[np.int32]:
     check_claim(header.width, header.height, len(data), header.depth)
     if header.colour_type != 2 or header.depth != 8:
         raise ImageError(
-            "its PNG is not RGB of 8 bits: expected the number of a segment in red, green and blue"
+            "its PNG is not RGB of 8 bits: expected a panoptic PNG of COCO, with the numbers of "
+            "segments as colours"
         )
     with opened(data, "PNG") as image:
         colours = np.asarray(image.convert("RGB"), np.int32)

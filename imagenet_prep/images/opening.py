@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from imagenet_prep.images import format_of
-from imagenet_prep.images.jpeg import MAKE_SMALLER, MAX_PIXELS, ImageError
+from imagenet_prep.images.jpeg import MAKE_SMALLER, MAX_PIXELS, ImageError, check_size
 
 if TYPE_CHECKING:
     from PIL.ImageFile import ImageFile
@@ -47,11 +47,7 @@ def opened(data: Buffer, *formats: str) -> Iterator[ImageFile]:
                 image.verify()  # checks each chunk's CRC and the end chunk: decoding does neither
         with Image.open(io.BytesIO(data), formats=formats) as image:
             if image.width * image.height > MAX_PIXELS:
-                raise ImageError(
-                    f"it has {image.width} x {image.height} pixels, "
-                    f"over the limit of {MAX_PIXELS:,}",
-                    MAKE_SMALLER,
-                )
+                check_size(_noun(data), image.width, image.height)
             _refuse_signed(image)
             yield image
     except (ImageError, MemoryError):

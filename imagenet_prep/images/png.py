@@ -41,14 +41,19 @@ def read_header(data: Buffer) -> PngHeader:
     if format_of(data) != "PNG":
         raise ImageError("not a PNG")
     if len(data) < 33:
-        raise ImageError("the PNG ends within its header")
+        raise _bad_header()
     chunk_type, width, height, depth, colour_type = _HEADER.unpack_from(data, 8)
     if chunk_type == b"CgBI":
         raise ImageError("it is Apple's variant of PNG (CgBI)", "convert it to a plain PNG")
     if chunk_type != b"IHDR" or colour_type not in _CHANNELS or depth not in (1, 2, 4, 8, 16):
-        raise ImageError("the PNG's header is damaged")
+        raise _bad_header()
     check_size("PNG", width, height)
     return PngHeader(width, height, depth, colour_type, _CHANNELS[colour_type])
+
+
+def _bad_header() -> ImageError:
+    """The error for a first chunk that is not whole, or not that of a PNG."""
+    return ImageError("its PNG header can't be read: it may be damaged or cut off")
 
 
 def iter_chunks(data: Buffer) -> Iterator[tuple[bytes, int, int]]:
@@ -80,4 +85,4 @@ def lost_in_jpeg(data: Buffer) -> tuple[str, ...]:
 def check_ends(data: Buffer) -> None:
     """Raise ImageError if the PNG holds no end chunk."""
     if bytes(data[-12:]) != _END and bytes(data).rfind(_END) < 0:
-        raise ImageError("the PNG has no whole end chunk: it may be cut short or damaged")
+        raise ImageError("the PNG has no end (IEND): it may be cut short or damaged")

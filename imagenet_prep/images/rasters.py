@@ -34,8 +34,8 @@ def judge_raster(data: Buffer, check: Check) -> tuple[Array, str]:
     image_format = format_of(data)
     if image_format not in ("", "JPEG"):
         raise ImageError(
-            f"the format is {image_format}, by the first bytes: "
-            "with content: pixels, expected JPEG, PNG or TIFF",
+            f"its format is {image_format}, but `content: pixels` in the recipe requires JPEG, "
+            "PNG or TIFF",
             "convert it to PNG or TIFF",
         )
     judged = grades.judge(data, check, pixels.decode_whole)

@@ -76,11 +76,13 @@ def _no_column(inspection: Inspection, option: str, column: str, structure: str 
     """The error for a column that no table has, or that the structure does not take."""
     folder, columns = inspection.folder, _columns_of(inspection)
     expected = f"expected {one_of(columns)}" if columns else "expected a table of images"
-    hint = Hint(f"without --{option}: ", inspection.command(**{option: None}))
+    hint = Hint(f"to run init without --{option}: ", inspection.command(**{option: None}))
     unknown = _unknown_column(inspection, option, column)
     if unknown:
-        problem = f"{folder}: init can read no table of its {inspection.noun}s with {unknown}"
-        return UsageError(f"{problem}, which --{option} names", expected, hint)
+        noun, name = unknown
+        named = f"{folder}: --{option} names the {noun} {name}"
+        problem = f"{named}, and init finds no such {noun} for the {inspection.noun}s"
+        return UsageError(problem, expected, hint)
     problem = f"{folder}: the column {column}, which --{option} names"
     if option == "image" and not _names_most(inspection, column):
         images = f"{inspection.noun}s"
@@ -127,22 +129,22 @@ def _labels_all(inspection: Inspection, column: str) -> bool:
     return False
 
 
-def _unknown_column(inspection: Inspection, option: str, column: str) -> str:
-    """The part of an option that no table has, for a message; "" if a table has all."""
+def _unknown_column(inspection: Inspection, option: str, column: str) -> tuple[str, str] | None:
+    """The column or table of an option that is not there: its noun and name; None if all are."""
     columns = _columns_of(inspection)
     if column in columns:
-        return ""
+        return None
     if option == "image":  # it names one column, without its table
-        return f"the column {column}"
+        return "column", column
     table_name, _, names_text = column.rpartition(":")
     names = names_text.split(",")
     unknown_names = [name for name in names if name not in columns]
     if unknown_names:
-        return f"the column {unknown_names[0]}"
+        return "column", unknown_names[0]
     tables = (*inspection.labels, *inspection.partial)
     table_names = {name for table in tables for name in (table.name, *table.places)}
     is_unknown = table_name and table_name not in table_names
-    return f"the name {table_name}" if is_unknown else ""
+    return ("table", table_name) if is_unknown else None
 
 
 def _names_most(inspection: Inspection, column: str) -> bool:

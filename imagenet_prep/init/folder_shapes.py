@@ -125,9 +125,12 @@ def faults_of(place: object, shape: Shape, commands: str, command: str = "") -> 
         faults.append(InputError(problem, "expected one folder per class", hint))
     if shape.roles.within:
         return faults
-    if inner := nested(shape.files.deep()):
-        problem = f"{place}: folders within classes would lose their names: {listed(inner)}"
-        faults.append(InputError(problem, "expected one level of class folders", commands))
+    inner = [path for path in nested(shape.files.deep()) if "/" in path]
+    if inner:
+        problem = (
+            f"{place}: the names of folders inside class folders would be lost: {listed(inner)}"
+        )
+        faults.append(InputError(problem, "expected no folders inside class folders", commands))
     return faults
 
 
@@ -136,7 +139,7 @@ def recipes_for_inner(names: Sequence[str], shape: Shape) -> str:
     ways: list[str] = []
     for class_folder in ("inner", "path"):
         if not shape_of(names, class_folder).files.same:
-            ways.append(f"source: {{tar: ..., class_folder: {class_folder}}}")
+            ways.append(f"class_folder: {class_folder} in its source")
     if len(shape.classes) <= _MOST_NAMED:
         ways.append(f"classes: [{', '.join(map(flow, shape.classes))}]")
-    return f"write a recipe with {either(ways)}"
+    return f"write a recipe of the tars with {either(ways)}"

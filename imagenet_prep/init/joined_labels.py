@@ -198,7 +198,7 @@ def _lacking_lines(place: object, table: LabelTable, lines: Sequence[int], noun:
     verb = "have" if table.sections else "has"
     more = ", ..." if len(lines) > 1 else ""
     problem = f"{place} {verb} {count} without a {noun}: {first_line}{more}"
-    return InputError(problem, f"every {unit} needs a {noun}")
+    return InputError(problem, f"every {unit} needs a {noun}", f"add the missing {noun}s")
 
 
 _PLURALS: dict[Unit, str] = {"line": "lines", "entry": "entries"}

@@ -105,8 +105,8 @@ def _names_alone(path: Path) -> InputError:
     problem = f"{path} has names of images, and no labels"
     expected = "expected a file and its label in each line"
     hint = (
-        f"add the labels, or move {path} away; in lists of splits, each line names an image, "
-        "and no line one of another line"
+        f"add the labels, or move {path} away; for splits, write a list for each, with each image "
+        "once in all lists"
     )
     return InputError(problem, expected, hint)
 

@@ -107,6 +107,25 @@ class Alternative(Struct, frozen=True):
     total: int = 0
 
 
+class DoubtError(InputError):
+    """A fault that a user may accept, and that leaves nothing out.
+
+    Attributes:
+        aim: what the recipe does then, as a verb.
+        outcome: what it did, for a note.
+    """
+
+    aim = ""
+    outcome = "accepted"
+
+    @classmethod
+    def of(cls, aim: str, outcome: str, *lines: str) -> DoubtError:
+        """The doubt whose what, detail and hint are ``lines``."""
+        error = cls(*lines)
+        error.aim, error.outcome = aim, outcome
+        return error
+
+
 class Interpretation(Struct, frozen=True):
     """A folder as one structure reads it.
 
@@ -119,11 +138,8 @@ class Interpretation(Struct, frozen=True):
         containers: the files that it takes, such as tars, if those are not all images or arrays.
         annotation_files: the files of annotations that it takes; None if it takes none.
         is_labelled: whether its images have classes: a file that may have others is no loss then.
-        losses: files that it leaves out and that would be missed.
-        mended_faults: impossible boxes, which the recipe clips or drops; or masks in JPEG, which it
-            splits in two values.
-        mending: what the recipe does to those, as a verb.
-        mended: what it did to them then.
+        losses: files that it leaves out and that would be missed; and its doubts, such as
+            impossible boxes, which the recipe clips or drops.
         skip_notes: the other files that it leaves out, and why, as text.
         labelled: how many images it gives a class.
         classes: how many classes it gives.
@@ -143,9 +159,6 @@ class Interpretation(Struct, frozen=True):
     annotation_files: Collection[str] | None = None
     is_labelled: bool = True
     losses: Sequence[InputError] = ()
-    mended_faults: Sequence[InputError] = ()
-    mending: str = "clip or drop them"
-    mended: str = "clipped or dropped"
     skip_notes: Sequence[str] = ()
     labelled: int = 0
     classes: int = 0

@@ -110,7 +110,7 @@ def _no_such_place(
     """The error for a split that is nowhere."""
     tops = sorted({item.partition("/")[0] for item in inspection.items if "/" in item})
     places = list(dict.fromkeys([*tops, *sorted(values)]))
-    expected = "a list of files"
+    expected = "a file that lists images"
     if places:
         expected += f", or {'one of ' if len(places) > 1 else ''}{listed(places, 8)}"
     problem = (
@@ -119,10 +119,7 @@ def _no_such_place(
     )
     path = inspection.folder / place
     if path.is_dir():
-        problem = (
-            f"--split {split}: init finds no {inspection.noun}s in a folder {place} "
-            f"below {inspection.folder}"
-        )
+        problem = f"--split {split}: init finds no {inspection.noun}s in the folder {path}"
     elif os.path.lexists(path):
         problem = f"--split {split}: {path} is neither a folder nor a file that can be read"
     return UsageError(problem, f"expected {expected}")
@@ -145,10 +142,11 @@ def fault_of_other_values(
     column: str, values: Sequence[str], options: InitOptions, place: Path
 ) -> UsageError:
     """The error for values of a column of splits that no --split names; init reads ``place``."""
-    problem = f"--split names no split for {listed(values)} in the {column}"
+    noun = "the value" if len(values) == 1 else "the values"
+    problem = f"no --split names {noun} {listed(values)} of the {column}"
     splits = _splits_with_values(options.splits, values)
-    hint = Hint("with splits of these names: ", options.command(place, splits=splits))
-    return UsageError(problem, "expected a split for each value", hint)
+    hint = Hint("to make a split of each value: ", options.command(place, splits=splits))
+    return UsageError(problem, "expected --split NAME=VALUE for each value", hint)
 
 
 def _splits_with_values(named_splits: Mapping[str, str], values: Iterable[str]) -> dict[str, str]:
@@ -181,7 +179,7 @@ def refuse_unused_splits(
     verb = "does" if len(unused) == 1 else "do"
     problem = f"{' and '.join(unused)} {verb} not divide {folder} as init reads it"
     expected = "some structures take folders, some lists of files, some values of a column"
-    hint = Hint("without --split: ", options.command(folder, splits={}))
+    hint = Hint("to run init without --split: ", options.command(folder, splits={}))
     if inspection is not None:
         try:
             unknown_line = _unknown_line(inspection)
@@ -209,19 +207,20 @@ def _unknown_line(inspection: Inspection) -> str:
         for text, line, row in zip(listing.names, listing.lines, rows, strict=True):
             place = f"{name}, line {line}"
             if row < 0:
-                return f"{place}: {text} {_why_no_image(inspection.items, text)}"
+                reason = _why_no_image(inspection.folder, inspection.items, text)
+                return f"{place}: {text} {reason}"
             if row in place_of_row:
                 return f"{place}: {text} is in {place_of_row[row]} already"
             place_of_row[row] = place
     return ""
 
 
-def _why_no_image(items: Sequence[str], text: str) -> str:
+def _why_no_image(folder: Path, items: Sequence[str], text: str) -> str:
     """The reason why a line names no image: there is none, or there are several."""
     alike = [item for item in items if f"/{item}".endswith(f"/{text}")]
     if len(alike) > 1:
         return f"may be {either(alike[:_MOST_ALIKE])}"
-    return "is no image there"
+    return f"is no image in {folder}"
 
 
 def _split_values(inspection: Inspection) -> set[str]:

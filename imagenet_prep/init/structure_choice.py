@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -12,7 +12,7 @@ from imagenet_prep.images import ENDINGS as FORMATS
 from imagenet_prep.init.column_options import refuse_unknown_label_column, unused_columns
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.packed_files import joining_hint, unpacking_hint, worth_unpacking
-from imagenet_prep.init.proposal import Alternative, Choice, Interpretation
+from imagenet_prep.init.proposal import Alternative, Choice, DoubtError, Interpretation
 from imagenet_prep.init.split_options import refuse_unused_splits
 from imagenet_prep.init.structures import known_structures
 from imagenet_prep.init.unfit_files import ANY_FORMAT
@@ -46,11 +46,10 @@ def choose_structure(inspection: Inspection, structure: str | None = None) -> Ch
     unread = find_unread(inspection, interpretation)
     faults = [*inspection.faults, *interpretation.faults]
     if structure is None:
-        losses = [*unread.losses, *interpretation.mended_faults]
-        if losses and not faults:
-            raise _unaccepted(inspection, name, interpretation, losses)
+        if unread.losses and not faults:
+            raise _unaccepted(inspection, name, interpretation, unread.losses)
         problems = {fault.what for fault in faults}
-        faults += [loss for loss in losses if loss.what not in problems]
+        faults += [loss for loss in unread.losses if loss.what not in problems]
     if faults:
         raise all_of(list(dict.fromkeys(faults)))
     return _accept(inspection, name, interpretation, unread)
@@ -106,21 +105,21 @@ def _interpret(inspection: Inspection) -> dict[str, Interpretation]:
 def _accept(
     inspection: Inspection, name: str, interpretation: Interpretation, unread: UnreadFiles
 ) -> Choice:
-    """The structure as chosen, with its evidence and what it mends, and a note on everything that
-    it leaves out.
+    """The structure as chosen, with its evidence and its doubts, and a note on everything that it
+    leaves out.
     """
     assert interpretation.proposal is not None
     reason = f"as --as {name} says"
     notes: list[str] = []
+    doubts: list[str] = []
     for loss in unread.losses:
+        if isinstance(loss, DoubtError):
+            doubts.append(f"{loss.what} ({loss.outcome}, {reason})")
+            continue
         notes.append(f"{loss.what.removeprefix(f'{inspection.folder}/')} (left out, {reason})")
-    mended = [
-        f"{fault.what} ({interpretation.mended}, {reason})"
-        for fault in interpretation.mended_faults
-    ]
     return Choice(
         name,
-        (*interpretation.evidence, *mended),
+        (*interpretation.evidence, *doubts),
         (*notes, *unread.notes, *unread.unused_tables),
         interpretation.proposal,
         tuple(unread.unused_tables),
@@ -134,16 +133,19 @@ def _no_such_structure(
     refuse_unknown_label_column(inspection, structure)
     folder = inspection.folder
     problem = f"{folder} can't be read as {structure}"
-    expected = "it can't be read as any other structure either"
+    expected = "no other --as can read it either"
     hint = Hint("to see why: ", inspection.command(**{"as": None}))
     if interpretations:
         expected = f"expected --as {either(interpretations)}"
-        hint = Hint("without --as: ", inspection.command(**{"as": None}))
+        hint = Hint("to run init without --as: ", inspection.command(**{"as": None}))
     if structure == "with-labels" and inspection.items and not inspection.refusals:
         problem = (
             f"{folder} holds no file that names at least half of its {inspection.noun}s, "
             "nor does the folder above"
         )
+        expected = "expected a file of labels"
+        if interpretations:
+            expected += f", or --as {either(interpretations)}"
         hint = _hint_on_labels(inspection)
     return UsageError(problem, expected, hint)
 
@@ -168,7 +170,7 @@ def _nothing_to_read(inspection: Inspection) -> InputError:
     content = counted(names, 5) or "nothing"
     hidden = inspection.remarks.passed.get(HIDDEN, ())
     if hidden:
-        content += f", and what is skipped as hidden: {listed(hidden)}"
+        content += f", and hidden files, which init skips: {listed(hidden)}"
     formats = ", ".join(FORMATS)
     expected = (
         f"expected images ({formats}), arrays (.npy, .npz), or tars or zips of them; "
@@ -194,10 +196,7 @@ def _unaccepted(
     proposal = interpretation.proposal
     split_names = proposal.split_names if proposal is not None else ()
     refuse_unused_splits(inspection.folder, inspection.options, inspection, split_names)
-    mended = [loss for loss in losses if loss in interpretation.mended_faults]
-    lost = [loss for loss in losses if loss not in mended]
-    aim = _aim_of(lost, mended, interpretation.mending)
-    remedy = f"to {aim}, run the command with --as {name} below"
+    remedy = f"to {_aim_of(losses)}, run the command with --as {name} below"
     alternative = _alternative(inspection, name, interpretation)
     accepting = replace(alternative, options={**alternative.options, "as": name})
     command = _choice_line(inspection, accepting)
@@ -215,13 +214,14 @@ def _unaccepted(
     return accepted.with_choices([*error.choices, command])
 
 
-def _aim_of(lost: Sequence[InputError], mended: Sequence[InputError], mending: str) -> str:
-    """The verb of a command that accepts losses and changes."""
-    verbs: list[str] = []
-    if lost:
-        verbs.append("write the recipe all the same")
-    if mended:
-        verbs.append(mending)
+def _aim_of(losses: Sequence[InputError]) -> str:
+    """The verb of a command that accepts losses and doubts."""
+    doubts = [loss for loss in losses if isinstance(loss, DoubtError)]
+    verbs = list(dict.fromkeys(doubt.aim for doubt in doubts))
+    if len(doubts) < len(losses):
+        verbs.append(
+            "leave out what else does not fit" if doubts else "leave out what does not fit"
+        )
     return " and ".join(verbs)
 
 
@@ -239,21 +239,20 @@ def _question(inspection: Inspection, interpretations: Mapping[str, Interpretati
         ways = interpretation.alternatives or [_alternative(inspection, name, interpretation)]
         if interpretation.faults and not interpretation.alternatives:
             faults = "; ".join(fault.what for fault in interpretation.faults)
-            hints.append(f"--as {name} would stop: {faults}")
+            hints.append(f"--as {name} has an error: {faults}")
             stopped_count += 1
             continue
         way_count += len(ways)
         alternatives += ways
-        losses = find_unread(inspection, interpretation).losses
-        if losses:
-            hints.append(f"--as {name} leaves something out ({_lost_text(inspection, losses)})")
+        hints += _hints_on_losses(inspection, name, find_unread(inspection, interpretation).losses)
     ways_text = number_of(way_count, "way")
     if stopped_count:
-        ways_text += f", and {stopped_count} more would stop"
+        have = "has an error" if stopped_count == 1 else "have errors"
+        ways_text += f" ({stopped_count} more {have})"
     evidence_text = join_hints("; ", dict.fromkeys(evidence))
     problem = Hint(f"{inspection.folder} can be read in {ways_text}: ", evidence_text)
     expected = f"expected one way ({'; '.join(meanings)})"
-    choose = "choose one" if len(alternatives) > 1 else "take the way below"
+    choose = "choose one" if len(alternatives) > 1 else "run the command below"
     if len(alternatives) > _MOST_ALTERNATIVES:
         choose += f" ({_MOST_ALTERNATIVES} of them are below)"
     noun = _noun_of(inspection, alternatives)
@@ -262,6 +261,18 @@ def _question(inspection: Inspection, interpretations: Mapping[str, Interpretati
     lines = [_choice_line(inspection, alternative) for alternative in first_alternatives]
     error = InputError(problem, expected, "; ".join(hints))
     return error.with_choices(lines)
+
+
+def _hints_on_losses(
+    inspection: Inspection, name: str, losses: Sequence[InputError]
+) -> Iterator[str]:
+    """The losses and the doubts of a structure, a sentence each."""
+    lost = [loss for loss in losses if not isinstance(loss, DoubtError)]
+    if lost:
+        yield f"--as {name} leaves something out ({_lost_text(inspection, lost)})"
+    for loss in losses:
+        if isinstance(loss, DoubtError):
+            yield f"--as {name} would {loss.aim} ({_lost_text(inspection, [loss])})"
 
 
 def _lost_text(inspection: Inspection, losses: Sequence[InputError]) -> str:

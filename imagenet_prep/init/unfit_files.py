@@ -62,10 +62,10 @@ def strange(
     """
     others = number_of(fit, "array" if content == "array" else "image")
     hint = (
-        f"move one kind out of {place}; or write a recipe that names one: source: {{files: "
+        f"move one kind out of {place}; or write a recipe with only one kind: source: {{files: "
         "'FOLDER/**/*.jpg'}"
     )
     if in_tar:
         hint = "pack it again with only images or only arrays"
     problem = f"{place} holds {counted(names)} next to {others}: {listed(names)}"
-    return InputError(problem, "expected images or arrays: records hold one of them", hint)
+    return InputError(problem, "expected only images, or only arrays", hint)

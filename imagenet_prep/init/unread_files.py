@@ -188,10 +188,10 @@ _FAULTS = {
         _KNOWN_FORMS,
     ),
     "data": (
-        ": {names} may label the images, and init finds no labels there",
+        ": {names} may label the images, and init finds no labels in {them}",
         "expected a table that names at least half of the {noun}s",
     ),
-    "annotations": (" has {tool} annotations: {names}", "they are not read"),
+    "annotations": (" has {tool} annotations: {names}", "they would not be read"),
 }
 
 
@@ -211,17 +211,17 @@ def _fault(inspection: Inspection, reason: str, names: Sequence[str], tool: str 
         return strange(inspection.folder, names, inspection.content, len(inspection.items))
     template, expected = _FAULTS[reason.removeprefix("text ")]
     has = "has" if len(names) == 1 else "have"
+    them = "it" if len(names) == 1 else "them"
     noun = inspection.noun
     expected = expected.format(noun=noun)
     problem = template.format(
-        count=counted(names), names=listed(names), tool=tool, has=has, noun=noun
+        count=counted(names), names=listed(names), tool=tool, has=has, noun=noun, them=them
     )
     if reason == "packed":
         can_be_unpacked = all(has_ending(name, ARCHIVES) for name in names)
-        pronoun = "it" if len(names) == 1 else "them"
-        hint = f"move {pronoun} away"
+        hint = f"move {them} away"
         if can_be_unpacked:
-            hint = f"unpack {pronoun}, or move {pronoun} away"
+            hint = f"unpack {them}, or move {them} away"
     elif all(has_ending(name, _MATLAB) for name in names):
         hint = (
             "write the labels to a table, or read them in Python: source: {python: ...}, "
@@ -230,7 +230,7 @@ def _fault(inspection: Inspection, reason: str, names: Sequence[str], tool: str 
     else:
         hint = _TO_CSV.format("their" if reason == "annotations" else "the")
         if command := _command_for_tool(inspection, tool):
-            hint = Hint("to take them: ", command)
+            hint = Hint("to read them: ", command)
     return InputError(f"{inspection.folder}{problem}", expected, hint)
 
 

@@ -20,7 +20,7 @@ from imagenet_prep.storage.files import absence_of
 from imagenet_prep.storage.layout import Layout, grown_from
 from imagenet_prep.storage.location import locate, refuse_url
 from imagenet_prep.storage.refusals import unreadable
-from imagenet_prep.text import number_of, one_of
+from imagenet_prep.text import either, number_of
 
 if TYPE_CHECKING:
     from imagenet_prep.datasets.declarations import MakingOptions
@@ -111,7 +111,8 @@ def _refuse_options_of_raw(**options: object) -> None:
         if value is not None:
             raise UsageError(
                 f"open({name}=...) without source='raw'",
-                "expected source='raw' with raw, options and config",
+                "expected source='raw': raw, options and config are for raw data only",
+                f"leave out {name}, or add source='raw'",
             )
 
 
@@ -125,7 +126,8 @@ def _open_raw(
     if join is not None:
         raise UsageError(
             "open(join=...) with source='raw'",
-            "expected shards: values are joined by the file names in their records",
+            "expected source='shards': values are joined by the file names in records",
+            "leave out join; or convert the raw data, and open its shards",
         )
     from imagenet_prep import registry
     from imagenet_prep.engines import make_engine
@@ -155,8 +157,11 @@ def _open_raw(
 def _refuse_skipping(options: MakingOptions) -> None:
     """Raise UsageError if damaged images would have to be known in advance."""
     if options.on_damaged == "skip":
-        hint = "leave it out: Loader(on_damaged='skip') skips them; or convert, and open the shards"
-        expected = "expected refuse: damaged images are found only when all are read"
+        hint = (
+            "leave out on_damaged, and use Loader(on_damaged='skip'); or convert, and open the "
+            "shards"
+        )
+        expected = "expected on_damaged: refuse, since damaged images are found when they are read"
         raise UsageError("raw data can't be opened with on_damaged: skip", expected, hint)
 
 
@@ -180,9 +185,9 @@ def _require_split(planned: PlannedSet, split: str, layout: Layout) -> PlannedSp
         )
     if split in grown_splits:
         raise UsageError(
-            f"source='raw' can't read {split}: it has grown",
-            f"expected {one_of(readable)}",
-            f"imagenet_prep.open({str(layout.data_dir)!r}, {split!r}) reads its shards",
+            f"source='raw' can't read split {split}, to which `grow` added images",
+            f"expected split {either(readable)}",
+            f"imagenet_prep.open({str(layout.data_dir)!r}, {split!r}) reads all shards of {split}",
         )
     return splits[split]
 
@@ -285,9 +290,12 @@ def _refuse_no_file(path: Path) -> None:
     if path.is_file():
         return
     problem = f"{path} is not a file" if path.exists() else absence_of(path)
-    raise InputError(problem, "expected a JSON file", "name it with join=...")
+    raise InputError(problem, "expected the path of a JSON file in join=...")
 
 
 def _other_content(path: Path, content: str) -> InputError:
-    expected = f"expected {{file name: value}}, or a list of {_VALIDATION:,} values"
+    expected = (
+        f"expected {{file name: value}}, or a list of {_VALIDATION:,} values, one for each "
+        "validation image of ImageNet"
+    )
     return InputError(f"{path} holds {content}", expected)

@@ -4,6 +4,7 @@ rank_in_environment: those of RANK and WORLD_SIZE.
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import os
 from collections.abc import Mapping
@@ -36,20 +37,14 @@ def check_rank(call: str, rank: int | None, world: int | None) -> tuple[int, int
     """
     if rank is None and world is None:
         return None
-    if rank is None:
-        raise UsageError(f"{call}(world={world!r})", "expected rank and world, or none of them")
-    if world is None:
-        raise UsageError(f"{call}(rank={rank!r})", "expected rank and world, or none of them")
-    try:
-        is_within = 0 <= operator.index(rank) < operator.index(world)
-    except TypeError:
-        is_within = False
-    if not is_within:
-        raise UsageError(
-            f"{call}(rank={rank!r}, world={world!r})",
-            "expected whole numbers, the rank from 0 up and below the world",
-        )
-    return operator.index(rank), operator.index(world)
+    if rank is not None and world is not None:
+        with contextlib.suppress(TypeError):  # one is no whole number
+            if 0 <= operator.index(rank) < operator.index(world):
+                return operator.index(rank), operator.index(world)
+    raise UsageError(
+        f"{call}(rank={rank!r}, world={world!r})",
+        "expected two whole numbers with 0 <= rank < world",
+    )
 
 
 def _check_numbers(texts: Mapping[str, str]) -> None:

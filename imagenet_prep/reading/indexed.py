@@ -54,17 +54,17 @@ class RecordedShard(Struct, frozen=True):
         """Raise InputError unless a shard has the recorded size, in bytes."""
         if size != self.size:
             what = f"{path} holds {number_of(size, 'byte')}"
-            raise InputError(what, f"expected {self.size:,} by manifest.json", remedy(path))
+            raise InputError(what, f"expected {self.size:,}, as manifest.json says", remedy(path))
 
     def refuse_other(self, path: AnyPath, lengths: Sequence[int], crcs: Sequence[int]) -> None:
         """Raise InputError unless records of these lengths (of their data,
         in bytes) and CRCs are the recorded ones.
         """
         if not self.is_of(lengths, crcs):
-            what = f"{path} does not hold the records that manifest.json lists"
+            what = f"{path} holds other records than manifest.json says"
             detail = f"expected {number_of(self.records, 'record')}, got {len(crcs):,}"
             if len(crcs) == self.records:
-                detail = "their lengths and checksums have another digest"
+                detail = "their number is as expected, but their lengths or checksums are not"
             raise InputError(what, detail, remedy(path))
 
     def is_of(self, lengths: Sequence[int], crcs: Sequence[int]) -> bool:

@@ -436,11 +436,10 @@ class Shard(Struct, frozen=True):
 
     def exchanged(self, number: int, offset: int) -> InputError:
         """The error for a sound record that is not the recorded one."""
-        what = (
-            f"{place_in_words(self.path, number, offset, self.compression)} is not the one that "
-            "manifest.json lists"
-        )
-        return InputError(what, "its CRC is not the recorded one", remedy(self.path))
+        place = place_in_words(self.path, number, offset, self.compression)
+        what = f"{place} is not the record that was written there"
+        detail = "it is intact, but its checksum is that of another record"
+        return InputError(what, detail, remedy(self.path))
 
     def __iter__(self) -> Iterator[Record]:
         """Every record; raises InputError at the first one that is damaged."""

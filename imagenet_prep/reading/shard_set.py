@@ -167,7 +167,8 @@ class RecordSequence(Sequence[Record]):
         start, stop = self._range or (0, starts[-1])
         position = number + (stop if number < 0 else start)
         if not start <= position < stop:
-            raise IndexError(f"{self!r} has no record {number}: it holds {stop - start:,}")
+            records = number_of(stop - start, "record")
+            raise IndexError(f"{self!r} has no record {number}; it has {records}, numbered from 0")
         shard_number = bisect_right(starts, position) - 1
         return self._record(shard_number, position - starts[shard_number])
 

@@ -182,14 +182,15 @@ def _shared_label(parts: Sequence[Samples]) -> tuple[str | None, InputError | No
         path = part.listing.containers[0].path
         if label:
             statements.append(f"{path} has labels in {label}")
-            options.append(f"source: {{..., label: {flow(label)}}}")
+            options.append(f"label: {flow(label)}")
         else:
             statements.append(f"{path} has no column called label, class or the like")
-    options.append("source: {..., label: false}")
+    options.append("label: false")
     problem = " and ".join(statements)
     hint = (
-        "give the columns of labels one name, or write a recipe for each file; or leave the labels "
-        f"of files without such a column empty: {' or '.join(options)} (false: no labels at all)"
+        "give the columns of labels one name, or make a set of each file; or write in the recipe's "
+        f"`source`: {' or '.join(options)}; then files without that column (with false, all files) "
+        "get no labels"
     )
     return None, InputError(problem, "expected labels in the same column of all files", hint)
 

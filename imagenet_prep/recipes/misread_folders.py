@@ -10,7 +10,7 @@ from msgspec import Struct
 from imagenet_prep.recipes.folder_roles import FolderTree, Roles, classes_of_splits, roles_of
 from imagenet_prep.recipes.folder_words import is_image_folder, is_mask_folder, split_name, unmasked
 from imagenet_prep.recipes.path_parts import stem_of
-from imagenet_prep.recipes.recipe_lines import flow, flow_list, is_plain
+from imagenet_prep.recipes.recipe_lines import flow, is_plain
 from imagenet_prep.recipes.splits import split_names
 from imagenet_prep.sources.names import Names
 from imagenet_prep.text import listed
@@ -50,11 +50,16 @@ def misread(
     if reason is None:
         return None
     names = list(dict.fromkeys(name for tree in trees.values() for name in tree.below))
+    all_classes = f"or {_all_classes(names)}, if each of them is a class"
+    return Misread(reason.what, "; ".join(filter(None, (reason.choice, all_classes))))
+
+
+def _all_classes(names: Sequence[str]) -> str:
+    """The key of a recipe for all of these classes; "..." stands for those beyond the first 20."""
     classes = ", ".join(map(flow, names[:_MOST_NAMED]))
     if len(names) > _MOST_NAMED:
         classes += ", ..."
-    all_classes = f"or classes: [{classes}], if each of them is a class"
-    return Misread(reason.what, "; ".join(filter(None, (reason.choice, all_classes))))
+    return f"classes: [{classes}]"
 
 
 def _misread_splits(trees: Mapping[str, FolderTree], splits: Mapping[str, str]) -> Misread | None:
@@ -190,7 +195,7 @@ def mask_folders(classes: Mapping[str, Sequence[str]]) -> Misread | None:
     patterns = [f".../{name}/**/*" for name in others]
     pattern = in_flow(patterns[0] if len(patterns) == 1 else patterns)
     only_images = f"only the images (source: {{files: {pattern}}})"
-    all_classes = f"or classes: {flow_list(classes)}, if each of them is a class"
+    all_classes = f"or {_all_classes(list(classes))}, if each of them is a class"
     return Misread(problem, f"{only_images}; {all_classes}")
 
 
@@ -217,8 +222,10 @@ def _images_of_masks(names: Names) -> dict[str, str]:
     return image_by_mask
 
 
-def mixed_masks(names: Names) -> Misread | None:
-    """The evidence for masks next to their images: a.jpg and a_mask.png."""
+def mixed_masks(names: Names, classes: Iterable[str] = ()) -> Misread | None:
+    """The evidence for masks next to their images: a.jpg and a_mask.png; perhaps in the folders of
+    ``classes``.
+    """
     image_by_mask = _images_of_masks(names)
     least = _MASKED * len(names)
     if not image_by_mask or len(image_by_mask) < least:
@@ -229,7 +236,5 @@ def mixed_masks(names: Names) -> Misread | None:
         return None
     have = "has the name of a mask" if len(masks) == 1 else "have the names of masks"
     problem = f"{len(masks):,} of {len(names):,} files {have}: {listed(masks)}"
-    return Misread(
-        problem,
-        "classes: [...], if these are images like the others; or move the masks out of the source",
-    )
+    all_classes = f"{_all_classes(list(classes))}, if these are images like the others"
+    return Misread(problem, f"{all_classes}; or move the masks to a folder outside")

@@ -56,7 +56,7 @@ class MarkedImages(Struct, frozen=True):
     """The flagged images of a set: the mark of each row of the census, in order.
 
     ``remarks`` are sentences for the page and the terminal: how many names were found, and which
-    were not. ``unknown_names`` are of no record.
+    were not. No record has the ``unknown_names``.
     """
 
     by_row: Mapping[int, Mark]
@@ -77,7 +77,7 @@ def read_marks(path: AnyPath) -> Marks:
         raise InputError(
             f"{error.place(path)}: {error.reason}",
             f"expected {_FORMS.get(form, 'a CSV file')} in UTF-8 with a column {either(PATHS)}",
-            f"correct it there, or save the table as {path.stem}.csv: UTF-8, with a header line",
+            f"correct the file, or save the table as {path.stem}.csv: UTF-8, with a header line",
         ) from error
     unit = "entry" if form == "json" else "line"
     name_column = _name_column(path, columns)
@@ -155,18 +155,20 @@ def find_marked(marks: Marks, census: Census, set_name: str) -> MarkedImages:
     count = number_of(len(mark_by_row), "image")
     remarks = [f"{count} named in {marks.file_name}"]
     if unknown_names and not marks.of_several_sets:
-        remarks.append(describe_unknown(unknown_names))
+        remarks.append(describe_unknown(marks.file_name, unknown_names))
     if marks.repeated:
         names = number_of(len(marks.repeated), "name is", "names are")
         remarks.append(
-            f"{names} there several times, the first one counts: {listed(marks.repeated)}"
+            f"{names} in {marks.file_name} several times, and the first one counts: "
+            f"{listed(marks.repeated)}"
         )
     return MarkedImages(dict(sorted(mark_by_row.items())), remarks, unknown_names)
 
 
-def describe_unknown(names: Sequence[str]) -> str:
-    """The sentence about names that are of no record."""
-    return f"{number_of(len(names), 'name is', 'names are')} of no record: {listed(names)}"
+def describe_unknown(file_name: str, names: Sequence[str]) -> str:
+    """The sentence about names of a file that no image has."""
+    count = number_of(len(names), "name")
+    return f"{file_name} has {count} that no image has: {listed(names)}"
 
 
 def names_of_none(

@@ -22,7 +22,7 @@ from imagenet_prep.errors import InputError, UsageError, missing_library
 from imagenet_prep.images.arrays import DEFLATES_TO, MAX_BYTES, ArrayError
 from imagenet_prep.storage.refusals import unreadable
 
-HOLDS_OBJECTS = "it holds object"
+HOLDS_OBJECTS = "its dtype is object"
 """The start of the reason against an array of pickled objects."""
 
 SAVE_AS_NPZ = (

@@ -110,6 +110,8 @@ def _begin(
     return _SetCheck(layout, dataset, inventory, depth, share, is_part), problems
 
 
+_UNSAVED = "the result of this check was not saved"
+
 _QUICK = "a quick check found nothing wrong. It did not read the content of the shards."
 
 
@@ -465,9 +467,11 @@ def _keep(verdict: Verdict, layout: Layout, share: Share | None) -> list[str]:
             path.unlink(missing_ok=True)
         save_verdict(verdict, layout, share_name)
     except OSError as error:
-        return [f"the findings were not kept in {path.parent}: {error.strerror or error}"]
+        return [
+            f"the result of this check was not saved in {path.parent}: {error.strerror or error}"
+        ]
     except SpaceError as error:
-        return [f"the findings were not kept: {error.what}"]
+        return [f"the result of this check was not saved: {error.what}"]
     except (WriteError, InputError) as error:
-        return [f"the findings were not kept in {path.parent}: {error.detail}"]
+        return [f"the result of this check was not saved in {path.parent}: {error.detail}"]
     return []

@@ -167,7 +167,7 @@ def _tell_unknown(
     unknown = [summary.unknown_names for summary in summaries]
     names = names_of_none(marks, unknown, data_dir.resolve().name)
     if names and not quiet:
-        tell(f"note: {describe_unknown(names)}", error=True)
+        tell(f"note: {describe_unknown(marks.file_name, names)}", error=True)
 
 
 def _status_of_report(summary: ReportSummary) -> int:

@@ -22,7 +22,10 @@ def print_diff(difference: Difference, limit: int) -> None:
     for split in difference.splits:
         _print_split(split, difference, limit)
     if difference.is_same:
-        tell("Both sets hold the same records in the same places.", colour="green")
+        tell(
+            "Both sets hold the same records in the same shards and order.",
+            colour="green",
+        )
 
 
 def _print_split(split: SplitDifference, difference: Difference, limit: int) -> None:
@@ -40,7 +43,7 @@ def _print_split(split: SplitDifference, difference: Difference, limit: int) -> 
         )
     if split.moved:
         moved = number_of(split.moved, "record")
-        say(f"  {moved} in another place")
+        say(f"  {moved} in another shard, or at another position")
     if split.encoded_differently:
         say(f"  the same records, encoded differently: {split.encoded_differently:,}")
     for place, names in zip(("A", "B"), split.only, strict=True):

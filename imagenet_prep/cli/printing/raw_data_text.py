@@ -13,7 +13,7 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.text import listed, number_of, size_text
 
 if TYPE_CHECKING:
-    from imagenet_prep.stages.annotate import AnnotateSummary, BoxesSummary
+    from imagenet_prep.stages.annotate import AnnotateSummary, BoxesSummary, BoxTotals
     from imagenet_prep.stages.download import DownloadSummary
     from imagenet_prep.stages.untar import UntarSummary
     from imagenet_prep.storage.space import Need
@@ -78,17 +78,23 @@ def _print_annotated(split: BoxesSummary) -> None:
     if split.split == facts.TRAIN:
         files += f" (original: {facts.BOX_FILES:,})"
         boxes += f" (original: {facts.BOXES:,})"
-    state = "up to date" if split.up_to_date else "written"
-    tell(f"annotate: {split.split}: {files}, {boxes}, {state}")
-
-    other_boxes = number_of(totals.other_class, "box", "boxes")
+    state = "unchanged" if split.up_to_date else "written"
     tell(
-        f"  left out: {other_boxes} of another class, "
-        f"{totals.no_area:,} without area in the image; "
-        f"files read only up to an xmin of -1: {totals.ended_early:,}; "
-        f"files of other classes: {totals.other_files:,}"
+        f"annotate: {split.split}: {boxes} from {files}; {split.csv_path} is {state}",
+        *_describe_left_out(totals),
     )
     images_with_boxes = number_of(totals.images, "image has", "images have")
-    files_without = number_of(totals.without, "file was", "files were")
-    tell(f"  {images_with_boxes} boxes; {files_without} left without any")
+    files_without = number_of(totals.without, "file has", "files have")
+    tell(f"  {images_with_boxes} boxes; {files_without} no box that can be used")
     print_problems(split.problems)
+
+
+def _describe_left_out(totals: BoxTotals) -> list[str]:
+    """The boxes and files that annotate left out, a line for each reason."""
+    counts = (
+        (totals.other_class, "boxes left out, as their file names another class"),
+        (totals.no_area, "boxes left out, as no part of them is within the image"),
+        (totals.ended_early, "files read only up to a box with an xmin of -1"),
+        (totals.other_files, "files left out, as their folder is not one of the 1,000 classes"),
+    )
+    return [f"  {words}: {count:,}" for count, words in counts if count]

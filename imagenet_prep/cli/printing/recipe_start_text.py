@@ -34,7 +34,7 @@ def print_init(summary: InitSummary, quiet: bool) -> None:
 
 
 def _class_counts(classes: Mapping[str, int]) -> str:
-    counts = [f"{name} {count:,}" for name, count in classes.items()]
+    counts = [f"{name} ({count:,})" for name, count in classes.items()]
     text = listed(counts, SHOWN_CLASSES)
     if len(counts) > SHOWN_CLASSES:
         text += f" ({len(counts):,} in all)"

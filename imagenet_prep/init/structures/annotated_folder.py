@@ -19,7 +19,7 @@ from imagenet_prep.init.annotation_matching import (
 )
 from imagenet_prep.init.folder_shapes import shape_of
 from imagenet_prep.init.inspection import Inspection
-from imagenet_prep.init.proposal import CERTAIN, LIKELY, Interpretation, Proposal
+from imagenet_prep.init.proposal import CERTAIN, LIKELY, DoubtError, Interpretation, Proposal
 from imagenet_prep.init.structures import Recogniser
 from imagenet_prep.recipes.annotated_images import split_in
 from imagenet_prep.recipes.annotating import Annotations
@@ -72,8 +72,11 @@ def _interpret(
         proposal,
         [*proposed.faults, *faults_of_masks],
         annotation_files=frozenset((*proposed.used, *list_files)),
-        losses=[*losses, *_faults_of_doubts(inspection, proposed)],
-        mended_faults=_impossible_boxes(inspection, annotations),
+        losses=[
+            *losses,
+            *_faults_of_doubts(inspection, proposed),
+            *_impossible_boxes(inspection, annotations),
+        ],
         skip_notes=[*notes_on_kept, *notes_on_masks, *annotations.unread],
         labelled=matched.count,
         classes=class_count,
@@ -261,10 +264,10 @@ def _without_counterpart(
 
 
 def _faults_of_doubts(inspection: Inspection, proposed: Proposed) -> list[InputError]:
-    """The faults of doubts about the annotations, which a user must accept."""
+    """The doubts about the annotations, which a user must accept."""
     faults: list[InputError] = []
-    for doubt in proposed.doubts:
-        faults.append(InputError(f"{inspection.folder}: {doubt}"))
+    for aim, doubt in proposed.doubts:
+        faults.append(DoubtError.of(aim, "accepted", f"{inspection.folder}: {doubt}"))
     return faults
 
 
@@ -282,7 +285,7 @@ def _unread_masks(inspection: Inspection, matched: MatchedImages) -> list[str]:
 
 
 def _impossible_boxes(inspection: Inspection, annotations: Annotations) -> list[InputError]:
-    """The fault of boxes that are outside their image, swapped or empty; none if there are none."""
+    """The doubt about boxes that are outside their image, swapped or empty; none without them."""
     images = annotations.changed_boxes
     if not images:
         return []
@@ -292,8 +295,9 @@ def _impossible_boxes(inspection: Inspection, annotations: Annotations) -> list[
     boxes = number_of(box_count, "impossible box", "impossible boxes")
     count = number_of(len(images), "image")
     problem = f"{inspection.folder}: {boxes} of {count}: {listed(images)}"
-    expected = "expected boxes inside their images, neither swapped nor empty"
-    return [InputError(problem, expected, "correct them")]
+    expected = "expected boxes inside their images, with xmin < xmax and ymin < ymax"
+    aim, outcome = "clip or drop these boxes", "clipped or dropped"
+    return [DoubtError.of(aim, outcome, problem, expected, "correct them")]
 
 
 def _mixed(inspection: Inspection, names: Sequence[str], masks: Sequence[str]) -> list[InputError]:

@@ -14,7 +14,14 @@ from imagenet_prep.escaping import CommandLine, command, command_line, in_sequen
 from imagenet_prep.hints import Hint, join_hints
 from imagenet_prep.init.folder_shapes import Shape, faults_of, is_usual, shape_of
 from imagenet_prep.init.inspection import Inspection
-from imagenet_prep.init.proposal import LIKELY, ONLY_IF_ASKED, POSSIBLE, Interpretation, Proposal
+from imagenet_prep.init.proposal import (
+    LIKELY,
+    ONLY_IF_ASKED,
+    POSSIBLE,
+    DoubtError,
+    Interpretation,
+    Proposal,
+)
 from imagenet_prep.init.split_lists import SplitLists, find_split_lists, read_split_lists
 from imagenet_prep.init.split_options import named_folders, named_lists
 from imagenet_prep.init.structures.all_folders import are_doubtful_parts
@@ -208,7 +215,9 @@ def _question_of_lists(inspection: Inspection, ways_to_divide: Sequence[SplitLis
         lead = "take one, for example: "
         commands = commands[:1]
     hint = Hint(lead, join_hints("; or ", commands))
-    return InputError(problem, "expected one list for each split, or no list", hint)
+    aim, outcome = "split the images by none of them", "not split by them"
+    expected = "expected one list for each split, or no list"
+    return DoubtError.of(aim, outcome, problem, expected, hint)
 
 
 # what would be lost or misread --------------------------------------------------------------------
@@ -249,7 +258,8 @@ def _fault_of_loose(inspection: Inspection, shape: Shape) -> list[InputError]:
     count = number_of(len(loose), inspection.noun)
     problem = f"{inspection.folder}: {loose[0]} is in no class folder ({count})"
     split = "SPLIT/" if shape.splits else ""
-    return [InputError(problem, f"expected {shape.lead}{split}CLASS/FILE")]
+    hint = "move it into a class folder" if len(loose) == 1 else "move them into class folders"
+    return [InputError(problem, f"expected {shape.lead}{split}CLASS/FILE", hint)]
 
 
 def _labelled_elsewhere(inspection: Inspection, shape: Shape) -> list[InputError]:
@@ -300,7 +310,8 @@ def _of_another_case(inspection: Inspection, shape: Shape) -> list[InputError]:
     hint = "give their folders one name"
     if not any(Path(move.words[-1]).exists() for move in moves):
         hint = Hint("to make them one: ", in_sequence(moves))
-    return [InputError(problem, "expected one name for each class", hint)]
+    aim, outcome = "keep them as different classes", "kept as different classes"
+    return [DoubtError.of(aim, outcome, problem, "expected one name for each class", hint)]
 
 
 def _are_in_different_splits(shape: Shape, names: Sequence[str]) -> bool:
@@ -365,12 +376,12 @@ def _commands_for_inner(inspection: Inspection, shape: Shape) -> str:
     for structure, classes in classes_by_structure.items():
         command_of_structure = inspection.command_without_columns(**{"as": structure})
         commands.append(Hint(command_of_structure, f" (classes: {classes})"))
-    return join_hints("; or ", commands)
+    return Hint("choose the classes: ", join_hints("; or ", commands))
 
 
 def _command_for_paths(inspection: Inspection) -> str:
     folder_paths = inspection.command_without_columns(**{"as": "folder-paths"})
-    return Hint(folder_paths, " takes the paths for classes")
+    return Hint("to make each path of folders a class: ", folder_paths)
 
 
 STRUCTURES = {

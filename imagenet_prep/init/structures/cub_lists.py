@@ -114,9 +114,9 @@ def _read_list(path: Path) -> tuple[dict[str, str], int]:
 
 def _fault_of_line(path: Path, line: int) -> InputError:
     """The fault of a line of the list of splits that is of another form."""
-    problem = f"{path}, line {line}: not a number that is in no line before, a blank, and a value"
+    problem = f"{path}, line {line} has no number, no value, or the number of a line before"
     expected = "expected the number of each image once, then a blank, and 0 or 1"
-    return InputError(problem, expected, "correct it")
+    return InputError(problem, expected, "correct the line")
 
 
 def _divide(
@@ -145,8 +145,9 @@ def _missing_images(
     if missing:
         count = number_of(len(missing), "image")
         problem = f"{base / _PATHS} names {count} that no class folder has: {listed(missing)}"
-        hint = f"get what is missing, or take its lines out of {_PATHS}"
-        faults.append(InputError(problem, "expected all of them", hint))
+        pronoun, lines = ("it", "its line") if len(missing) == 1 else ("them", "their lines")
+        hint = f"add {pronoun}, or delete {lines} in {_PATHS}"
+        faults.append(InputError(problem, "expected every image in its class folder", hint))
     if loose:
         count = number_of(len(loose), "image")
         problem = f"{base / _PATHS} names {count} in no class folder: {listed(loose)}"
@@ -194,9 +195,12 @@ def _contradictions(
     labels = {label for _, label in pairs}
     if not label_by_number or len(pairs) == len(folders) == len(labels):
         return []
-    problem = f"{base / _LABELS} does not give the images of each folder one number of their own"
-    expected = "expected one number for each folder, and a line for each image"
-    return [InputError(problem, expected, "correct it, or move it away")]
+    problem = f"{base / _LABELS} has other classes than the class folders"
+    expected = (
+        "expected a line for each image, with the same number for all images of a folder, and "
+        "another for each other folder"
+    )
+    return [InputError(problem, expected, f"correct {_LABELS}, or move it away")]
 
 
 STRUCTURES = {"cub-lists": recognise}

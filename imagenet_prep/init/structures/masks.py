@@ -20,7 +20,7 @@ from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import decode_rgb, read_facts
 from imagenet_prep.init.folder_shapes import shape_of
 from imagenet_prep.init.inspection import Inspection
-from imagenet_prep.init.proposal import CERTAIN, LIKELY, Interpretation, Proposal
+from imagenet_prep.init.proposal import CERTAIN, LIKELY, DoubtError, Interpretation, Proposal
 from imagenet_prep.recipes.annotated_images import Roots
 from imagenet_prep.recipes.annotating import annotate
 from imagenet_prep.recipes.folder_words import is_mask_folder, is_mask_suffix, may_be_mask_folder
@@ -334,10 +334,7 @@ def _interpret(
         proposal,
         _question(inspection, masks, others),
         annotation_files=frozenset(),
-        losses=losses,
-        mended_faults=_lossy(masks),
-        mending=f"take 255 from a brightness of {THRESHOLD} on, and 0 below",
-        mended="made 0 and 255",
+        losses=[*losses, *_lossy(masks)],
         total=len(images),
     )
 
@@ -397,10 +394,12 @@ def _without_counterpart(
 
 
 def _lossy(masks: _Masks) -> list[InputError]:
-    """The fault of masks in JPEG."""
+    """The doubt about masks in JPEG."""
     if not masks.is_lossy:
         return []
-    return [lossy_fault(sorted(masks.pairs))]
+    fault = lossy_fault(sorted(masks.pairs))
+    aim = f"make pixels 255 from a brightness of {THRESHOLD} on, and others 0"
+    return [DoubtError.of(aim, "made 0 and 255", fault.what, fault.detail, fault.hint)]
 
 
 def _question(inspection: Inspection, masks: _Masks, others: Sequence[_Masks]) -> list[InputError]:
@@ -414,11 +413,11 @@ def _question(inspection: Inspection, masks: _Masks, others: Sequence[_Masks]) -
     names = listed(listed(choice.folders) if are_alike else _name(choice) for choice in choices)
     count = number_of(len(set(masks.pairs.values())), "image")
     problem = f"{inspection.folder}: {names} each have masks of {count}"
-    expected = "expected one of these: an image has one mask"
+    expected = "expected one mask for each image"
     folders = [folder for choice in choices for folder in choice.folders]
     are_mixed = len(set(folders)) < len(folders)
     if are_mixed and not all(choice.suffixes.mask for choice in choices):
-        return [InputError(problem, expected, "keep one of them, and move the others away")]
+        return [InputError(problem, expected, _KEEP_ONE)]
     return [InputError(problem, expected, _moving_hint(inspection, choices, are_mixed=are_mixed))]
 
 
@@ -428,7 +427,10 @@ def _moving_hint(inspection: Inspection, choices: Sequence[_Masks], *, are_mixed
     for kept in choices:
         set_aside = [choice for choice in choices if choice is not kept]
         commands.append(_moving_command(inspection, set_aside, are_mixed=are_mixed))
-    return Hint("set the others aside: ", join_hints("; or ", commands))
+    return Hint(f"{_KEEP_ONE}: ", join_hints("; or ", commands))
+
+
+_KEEP_ONE = "keep one of them, and move the others away"
 
 
 def _moving_command(

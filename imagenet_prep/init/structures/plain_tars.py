@@ -140,9 +140,9 @@ def _fault_of_double(inspection: Inspection, name: str, names: Sequence[str]) ->
     problem = f"{inspection.folder}: {name} is in several {_tars(inspection)}"
     archive = noun_of(inspection.archives)
     class_tars = inspection.command_without_columns(**{"as": "class-tars"})
-    hint: str = Hint(class_tars, f" takes each {archive} for a class")
+    hint: str = Hint(f"to make each {archive} a class: ", class_tars)
     if any("/" in other_name for other_name in names):
-        hint = unpacking_hint(inspection.folder, list(inspection.archives), apart=True)
+        hint = _unpacking(inspection, apart=True)
     return InputError(problem, "expected every name once", hint)
 
 
@@ -185,8 +185,12 @@ def _unpacking_tars(inspection: Inspection) -> str:
         names += listing.names
     are_alike = len(set(names)) < len(names)
     are_bare = len(inspection.archives) > 1 and not all("/" in name for name in names)
-    archives = list(inspection.archives)
-    hint = unpacking_hint(inspection.folder, archives, apart=are_alike or are_bare)
+    return _unpacking(inspection, apart=are_alike or are_bare)
+
+
+def _unpacking(inspection: Inspection, *, apart: bool) -> str:
+    """The hint that unpacks the tars, each into a folder of its own if ``apart``."""
+    hint = unpacking_hint(inspection.folder, list(inspection.archives), apart=apart)
     return Hint("unpack, then run init again: ", hint) if isinstance(hint, CommandLine) else hint
 
 
@@ -197,7 +201,7 @@ def _doubtful(inspection: Inspection, shape: Shape) -> list[InputError]:
         return []
     place = f"{inspection.folder}: {listed(folders)} in {_tars(inspection)}"
     problem = f"{place} may be more classes, or none"
-    hint = "for all of them, a recipe can say: classes: [...]"
+    hint = "to make them classes, write a recipe with `classes`: a list of all classes"
     return [InputError(problem, "expected class folders, or splits of them", hint)]
 
 
@@ -349,9 +353,8 @@ def _other_members(inspection: Inspection, content: Content) -> tuple[list[Input
         f"{inspection.folder}: {counted(data)} in {_tars(inspection)} would not be read: "
         f"{listed(data)}"
     )
-    fault = InputError(
-        problem, f"expected only {nouns} in {_tars(inspection)}", _unpacking_tars(inspection)
-    )
+    expected = f"expected only {nouns} in {_tars(inspection)}"
+    fault = InputError(problem, expected, _unpacking_tars(inspection))
     return [fault], skip_notes
 
 

@@ -197,9 +197,11 @@ def _check_splits(table: Path, rows: Rows, options: InitOptions) -> None:
     values = sorted({image.split for image in rows.images if image.split})
     for split, value in options.splits.items():
         if value not in values:
-            problem = f"{table} has no column of splits with the value {value} of --split {split}"
+            problem = (
+                f"--split {split}={value}: no column of splits of {table} has the value {value}"
+            )
             expected = f"expected {one_of(values)}" if values else ""
-            hint = Hint("without --split: ", options.command(table, splits={}))
+            hint = Hint("to run init without --split: ", options.command(table, splits={}))
             raise UsageError(problem, expected, hint)
     other_values = [value for value in values if value not in options.splits.values()]
     if options.splits and other_values:

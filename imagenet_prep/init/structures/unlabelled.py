@@ -12,6 +12,7 @@ from imagenet_prep.init.split_options import named_folders
 from imagenet_prep.recipes.folder_words import is_image_folder, name_as_split, unmasked
 from imagenet_prep.recipes.misread_folders import in_flow, mixed_masks
 from imagenet_prep.recipes.path_parts import stem_of
+from imagenet_prep.recipes.recipe_lines import flow
 from imagenet_prep.recipes.splits import split_names, splits_above
 from imagenet_prep.sources.names import Names
 from imagenet_prep.text import listed, number_of
@@ -96,8 +97,8 @@ def _faults_of_masks(inspection: Inspection, items: Sequence[str]) -> list[Input
     problem = f"{inspection.folder}: {mixed.what}"
     key = in_flow({"mask": {"folder": str(inspection.folder), "suffix": _suffix_of_masks(items)}})
     hint = (
-        f"move the masks away, or use them in a recipe: {key[1:-1]}; "
-        "if they are images like the others, write a recipe without labels"
+        f"move the masks away, or use them in a recipe: {key[1:-1]}; if they are images like the "
+        f"others, write a recipe with source: {{files: {flow(f'{inspection.folder}/**/*')}}}"
     )
     return [InputError(problem, "expected only images, without masks next to them", hint)]
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import CommandLine
 from imagenet_prep.hints import Hint
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.label_columns import Candidate, class_candidates, distinct_candidates
@@ -355,8 +356,10 @@ def _fault_of_loss(
     hint = ANY_FORMAT
     if kind == "webdataset":
         hint = unpacking_hint(inspection.folder, names)
+        if isinstance(hint, CommandLine):
+            hint = Hint("to read them as single files, unpack: ", hint)
     problem = f"{inspection.folder}: {loss}"
-    return InputError(problem, "expected images with labels, texts and numbers", hint)
+    return InputError(problem, "init reads only images, labels, texts and numbers in them", hint)
 
 
 # the column of labels -----------------------------------------------------------------------------
@@ -387,13 +390,13 @@ def _refuse_no_label(inspection: Inspection, samples: Samples, column: str) -> N
     problem = f"{inspection.folder} has no column of labels called {column}"
     if column in samples.columns:
         problem = (
-            f"{inspection.folder}: the values of {column} can't be the labels, which are "
-            f"{LABEL_VALUES}, none twice in a sample"
+            f"{inspection.folder}: the values of {column} can't be labels: labels are "
+            f"{LABEL_VALUES}, and a sample has none twice"
         )
     expected = "expected no --label: no column can be the label"
     if label_columns:
         expected = f"expected --label {either(label_columns)}"
-    hint = Hint("without --label: ", inspection.command(label=None))
+    hint = Hint("to run init without --label: ", inspection.command(label=None))
     raise InputError(problem, expected, hint)
 
 
@@ -456,12 +459,12 @@ def _check_label(inspection: Inspection, samples: Samples) -> None:
     labels = labels_of_cells(samples.columns[label])
     if None in labels:
         name = samples.names[labels.index(None)]
-        problem = f"{inspection.folder}: {name} has no {label}"
+        problem = f"{inspection.folder}: the sample {name} has no label in {label}"
         hint = "add it"
         if label in _columns_of_labels(samples):
-            without = "; or, to make such records without a label: "
+            without = "; or, to make records of such samples without a label: "
             hint = Hint(hint, without, inspection.command(label=label))
-        raise InputError(problem, f"expected a {label} for each sample", hint)
+        raise InputError(problem, "expected a label for each sample", hint)
 
 
 def _choice(inspection: Inspection, samples: Samples, column: str) -> str:

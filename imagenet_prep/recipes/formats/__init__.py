@@ -68,7 +68,7 @@ class Proposed(Struct, frozen=True):
         lists: the lists of splits.
         faults: what keeps the folder from being taken.
         is_certain: whether the folders can't be classes.
-        doubts: what a user must accept, as text.
+        doubts: what a user must accept: what the recipe does then, as a verb, and the doubt.
     """
 
     value: Mapping[str, Any]
@@ -76,7 +76,7 @@ class Proposed(Struct, frozen=True):
     lists: Lists = {}
     faults: Sequence[InputError] = ()
     is_certain: bool = False
-    doubts: Sequence[str] = ()
+    doubts: Sequence[tuple[str, str]] = ()
 
 
 class Format(Struct, frozen=True):

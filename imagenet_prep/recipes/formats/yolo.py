@@ -200,7 +200,7 @@ def _propose_nameless(folder: AnnotatedFolder, labels: Sequence[str]) -> Propose
     )
     numbers = range(last_class + 1)
     value = {"yolo": folders_of(labels), "names": tuple(map(str, numbers))}
-    doubts = [doubt, *_doubts(folder, labels)]
+    doubts = [("use the numbers as names", doubt), *_doubts(folder, labels)]
     return Proposed(value, labels, doubts=doubts)
 
 
@@ -246,7 +246,7 @@ def _find_names(folder: AnnotatedFolder) -> str:
     return first_list
 
 
-def _doubts(folder: AnnotatedFolder, labels: Sequence[str]) -> list[str]:
+def _doubts(folder: AnnotatedFolder, labels: Sequence[str]) -> list[tuple[str, str]]:
     """The doubt whether lines of four points are polygons: they may be boxes that are turned."""
     lengths: set[int] = set()
     for name in labels[:_MOST_READ]:
@@ -257,7 +257,7 @@ def _doubts(folder: AnnotatedFolder, labels: Sequence[str]) -> list[str]:
         return []
     lines = f"the lines of {listed(labels)}"
     around = "if these are rotated boxes, each becomes the upright box around it"
-    return [f"{lines} have four points each: {around}"]
+    return [("accept upright boxes", f"{lines} have four points each: {around}")]
 
 
 _MOST_READ = 50
