@@ -215,12 +215,13 @@ class _Nodes:
             if isinstance(error, yaml.composer.ComposerError):
                 problem, expected = "a second YAML document starts here", "expected one in a file"
                 raise self._refusal(line, problem, expected) from error
-            problem = _plain_problem(error.problem or "")
+            problem = error.problem or ""
             if error.context_mark and problem == "found unexpected end of stream":
                 line = error.context_mark.line
                 problem = "no quotation mark ends the text that starts here"
             hint = _yaml_hint(error.context or "", problem)
-            raise self._refusal(line, "not valid YAML", problem, hint) from error
+            detail = _plain_problem(problem)
+            raise self._refusal(line, "not valid YAML", detail, hint) from error
         except yaml.reader.ReaderError as error:
             line = text.count("\n", 0, error.position)
             problem = f"the line has the invisible character U+{error.character:04X}"
@@ -326,23 +327,16 @@ def _mark_of(event: yaml.Event) -> str:
     return f"the tag {shortened(tag)}" if tag else ""
 
 
-_TOKENS = {
-    "the node content": "a value",
-    "<block end>": "the next key or item, as far to the right as the one before it",
-    "'<block mapping start>'": "a key further to the right",
-    "'<block sequence start>'": "a list further to the right",
-    "'<block end>'": "a line further to the left",
-    "'<scalar>'": "a text",
-    "'<stream end>'": "the end of the file",
-}
-"""Words of PyYAML for the parts of a document, and the words of messages."""
+_ANOTHER_LINE = ("expected <block end>", "expected '<document start>'")
+"""The start of PyYAML's problem with a line that is no part of what was before it."""
 
 
 def _plain_problem(problem: str) -> str:
-    """A problem of PyYAML's parser in the words of messages."""
-    for token, words in _TOKENS.items():
-        problem = problem.replace(token, words)
-    return problem
+    """A problem of PyYAML's parser without its names for the parts of a document."""
+    if problem.startswith(_ANOTHER_LINE):
+        return "the line has another indentation than those before it, or more text than a value"
+    problem = problem.replace("the node content", "a value")
+    return problem.replace("'<stream end>'", "the end of the file").replace("'<scalar>'", "a text")
 
 
 def _yaml_hint(context: str, problem: str) -> str:
