@@ -296,7 +296,10 @@ def _refuse_two_kinds(file: RecipeFile, mapped: Mapped, features: Sequence[Mappe
     key = ("record", mapped.feature)
     earlier_kinds = {other.kind for other in features if other.column == mapped.column}
     if not earlier_kinds:
-        problem = f"the labels file has a column {mapped.column}, a name that imagenet-prep uses"
+        problem = (
+            f"the name of the column {mapped.column} of the labels file already means another "
+            "value in `record`"
+        )
         raise file.fault(key, problem, "expected another name for this column")
     if mapped.kind not in earlier_kinds:
         problem = f"another feature has the column {mapped.column} with another type"

@@ -159,7 +159,7 @@ class _EarlierShards(Struct, frozen=True):
             if written is None:
                 index, plan = self.layout.index_path(info.name), self.layout.plan_path
                 raise InputError(
-                    f"two files of imagenet-prep are damaged or missing: {plan} and {index}",
+                    f"two files of the set are damaged or missing: {plan} and {index}",
                     f"expected one of the two: each tells which images {info.name} holds",
                     Hint("to make the whole set again, ", CONVERT_AGAIN),
                 )
