@@ -315,7 +315,7 @@ def test_numbers_that_are_not_finite_are_always_refused(
         recipe = prepared(
             tmp_path, kind, {"a.jpg": [FIRST, ("bird", (1, 2, float(number), 9)), LAST]}, policy
         )
-        with pytest.raises(PrepError, match="expected a (finite )?number"):
+        with pytest.raises(PrepError, match=r"expected a (finite )?number"):
             make(recipe)
 
 
