@@ -140,7 +140,7 @@ def test_repair_wants_the_same_recipe(tmp_path: Path) -> None:
     (tmp_path / "recipe.yaml").write_text("source: {folders: flowers}\nshards: 2\nquality: 50\n")
     differs = command("repair", layout.data_dir, status=4).stderr
     assert "other settings than the shards were made with: codec, quality\n" in differs
-    assert "expected codec: nothing, got " in differs
+    assert "expected codec: not set, got " in differs
     recipe = tmp_path / "recipe.yaml"
     recipe.unlink()
     gone = command("repair", layout.data_dir, status=4).stderr
