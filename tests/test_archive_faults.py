@@ -289,7 +289,7 @@ def test_what_helps_against_a_name_that_occurs_twice_depends_on_where(tmp_path: 
     """In one archive, in two of them, and in two whose folders have one name."""
     one = saved(tmp_path, "x.tar", pack([("a.png", b"1"), ("a.png", b"2")]))
     assert "x.tar, twice\n" in f"{refused(one)}"
-    assert "keep one of the two in it" in refused(one).hint
+    assert "remove or rename one of the two" in refused(one).hint
     parts = [saved(tmp_path, name, pack({"a.png": b"1"})) for name in ("y.tar", "z.tar")]
     assert "tar_folders: true" in refused(*parts).hint
     names = list_tars(parts, ThreadEngine(1), folder_each=True).names

@@ -303,7 +303,7 @@ def test_an_archive_of_folders_on_a_server_is_not_to_be_unpacked(
     """No command here can change it: another server may have the official one."""
     folders = {f"train/n01440764/n01440764_{number}.JPEG": images[number] for number in range(3)}
     (server.folder / TRAIN).write_bytes(pack(folders))
-    with pytest.raises(InputError, match="foreign") as caught:
+    with pytest.raises(InputError, match="does not belong to this data set") as caught:
         _download(server, layout)
     assert caught.value.hint == ("check --base-url if you set it, or use it to name another server")
 

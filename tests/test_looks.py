@@ -171,7 +171,11 @@ SECOND = 512 + len(MEMBERS["n01440760.tar"])  # where the second tar's header st
         ),
         ("a.tar", TAR[:-10_240] + NOISE[:10_240], "zero bytes at the end of n01440762.tar"),
         ("a.tgz", _changed(GOOD["a.tar.gz"], (50_000, 50_100)), "damaged data"),
-        ("a.zip", ZIP.replace(b"PK\1\2", b"PK\1\3"), "its list of files (the central directory) is wrong"),
+        (
+            "a.zip",
+            ZIP.replace(b"PK\1\2", b"PK\1\3"),
+            "its list of files (the central directory) is wrong",
+        ),
         ("a.tar", _link(), "it can't be read in place, at byte 0: 'b.tar' is a symbolic link"),
     ],
     ids=["outer header", "inner header", "inner end", "end", "gzip", "zip", "link"],
