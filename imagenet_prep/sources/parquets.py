@@ -28,7 +28,7 @@ from imagenet_prep.sources.slices import Buffer, Container, ReadOrder, Row
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.storage.store import changed_since
-from imagenet_prep.text import number_of, row_text
+from imagenet_prep.text import row_text
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
@@ -53,6 +53,7 @@ HEAD = 32
 """Bytes that tell the format of an image."""
 
 _BUFFER = 1 << 20  # bytes per read of a file
+_OTHER_COUNT = "it has another number of rows than it says itself"
 _REWRITE = "update pyarrow; or write the file again, with plain columns and a usual compression"
 
 
@@ -208,10 +209,8 @@ def iter_samples(path: Path, schema: Schema, needed: Sequence[str] = ()) -> Iter
             for batch in _batches(path, file, count, group, schema.image, *schema.columns):
                 yield from _samples(path, schema, batch, count)
                 count += len(batch)
-        expected = file.metadata.num_rows
-        if count != expected:
-            what = f"{path} has {number_of(count, 'row')}"
-            raise InputError(what, f"expected {expected:,}, by its metadata", REMEDY)
+        if count != file.metadata.num_rows:
+            raise _damaged(path, count, _OTHER_COUNT)
 
 
 def _samples(path: Path, schema: Schema, batch: Any, first: int) -> Iterator[ParquetRow]:
@@ -274,7 +273,7 @@ class _Rows:
         self._decoded = ()  # free the memory first
         batch = next(self._batches, None)
         if batch is None:
-            raise _damaged(self._path, self._first, "a group of rows ends before its last row")
+            raise _damaged(self._path, self._first, _OTHER_COUNT)
         self._decoded = parts_of(batch.column(self._image))[0]
 
 

@@ -495,7 +495,7 @@ class _Conversion(Struct, frozen=True):
             return
         decode = command("verify", self.layout.output_dir, (("depth", "decode"),))
         self.progress.note(
-            f"every shard was done before and is kept: check {check} applies only to new shards"
+            f"every shard was done before and is kept: the check {check} applies only to new shards"
         )
         self.progress.note(Hint("to decode all images: ", decode))
 
