@@ -535,8 +535,8 @@ HOSTILE_TARS = {
     "no annotations": (pack([]), "no annotations"),
     "a web page": (b"<html>" * 99, "is not a tar, or is damaged at byte 0"),
     "an inflated member": (pack([FILES[0], (FILES[1][0], BOMB)]), "beyond the limit of"),
-    "an inflated end": (TAR + BOMB, "more than padding follows"),
-    "two tars joined": (TAR + pack(FILES[:1]), "more than padding follows"),
+    "an inflated end": (TAR + BOMB, "the tar ends here, but the file goes on"),
+    "two tars joined": (TAR + pack(FILES[:1]), "the tar ends here, but the file goes on"),
 }
 """One of each kind of fault: ``test_tar`` has all of them."""
 

@@ -95,31 +95,31 @@ WORDS = {
         "x.zip",
         with_bad_byte(make_zip(TWO), -2),
         "is cut, damaged at its end, or followed by other bytes",
-        "ends with its central directory",
+        "ends with its list of files",
     ),
     "an entry less than its end record counts": (
         "x.zip",
         make_zip([Made(b"a" * 99), Made(b"b" * 99)], here=3, count=3),
         "is damaged at byte ",
-        "the central directory ends after 2 of 3 entries",
+        "its list of files (the central directory) is wrong",
     ),
     "a text after a tar": (
         "x.tar",
         GOOD + b"end of file",
         "is damaged, or can't be read in place, at byte 1,024",
-        "more than padding follows the end blocks: another tar or other bytes",
+        "the tar ends here, but the file goes on: another tar or other bytes",
     ),
     "a program before a zip": (
         "x.zip",
         make_zip(TWO, before=b"#!/x"),
         "is damaged, or can't be read in place, at byte ",
-        "4 bytes precede the zip",
+        "other bytes precede the zip",
     ),
     "one end block": (
         "x.tar",
         GOOD[:1536],
         "is damaged at byte 1,536",
-        "two blocks of zeros at its end",
+        "the file ends here, before the end of the tar",
     ),
 }
 
@@ -289,7 +289,7 @@ def test_what_helps_against_a_name_that_occurs_twice_depends_on_where(tmp_path: 
     """In one archive, in two of them, and in two whose folders have one name."""
     one = saved(tmp_path, "x.tar", pack([("a.png", b"1"), ("a.png", b"2")]))
     assert "x.tar, twice\n" in f"{refused(one)}"
-    assert "keep one of the two in it" in refused(one).hint
+    assert "remove or rename one of the two" in refused(one).hint
     parts = [saved(tmp_path, name, pack({"a.png": b"1"})) for name in ("y.tar", "z.tar")]
     assert "tar_folders: true" in refused(*parts).hint
     names = list_tars(parts, ThreadEngine(1), folder_each=True).names

@@ -109,7 +109,7 @@ FAULTS = {
         "its pickle holds an array of complex64: expected bool",
         False,
     ),
-    "a cut pickle": ("a.pkl", pickle.dumps({"x": [1] * 99}, 4)[:40], "is cut, or damaged", True),
+    "a cut pickle": ("a.pkl", pickle.dumps({"x": [1] * 99}, 4)[:40], "is cut or damaged", True),
     "a call of numpy.ndarray": (
         "a.pkl",
         b"\x80\x02}U\x01xcnumpy\nndarray\n(K\x01tRs.",
@@ -168,17 +168,17 @@ FAULTS = {
     ),
     "rows of CIFAR": ("data_batch_1.bin", bytes(9), "the bytes of an image and its label", True),
     "an empty shard": ("a.mds", b"", "it is empty", True),
-    "many samples": ("a.mds", b"\0\0\0\x40" * 9, "claims 1,073,741,824 samples: expected", True),
-    "other JSON": ("a.mds", mds({}, [b"a"]), "the JSON that describes its columns", True),
+    "many samples": ("a.mds", b"\0\0\0\x40" * 9, "it is cut or damaged", True),
+    "other JSON": ("a.mds", mds({}, [b"a"]), "it is cut or damaged", True),
     "raw pixels": (
         "a.mds",
         mds(columns("pil"), [struct.pack("<I", 1) + b"a"]),
-        "sample 0 has no image of a known format in a column of jpeg, png, bytes or jpegarray: it has x: pil",
+        "sample 0 has no image in a column of the type jpeg, png, bytes or jpegarray: its columns are x (pil)",
         True,
     ),
     "an empty database": ("a.mdb", b"", "it is empty", True),
-    "three bytes": ("a.mdb", b"abc", "it is too short, or its parts contradict each other", True),
-    "no database": ("a.mdb", bytes(9999), "it does not start as an LMDB does", True),
+    "three bytes": ("a.mdb", b"abc", "it is cut, damaged, or in a form that", True),
+    "no database": ("a.mdb", bytes(9999), "it is not an LMDB", True),
 }
 
 

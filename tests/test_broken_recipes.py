@@ -448,12 +448,12 @@ INPUTS = {
     ),
     "a manifest of a split that leads out": (
         FOLDERS + "splits: {train: {manifest: out.txt}}\n",
-        "out.txt, line 2: ../x is not the name of a file of `source`",
+        "out.txt, line 2: ../x is not the name of a file that the recipe's `source` can list",
         "expected the name of a file, such as ",
     ),
     "a manifest of a split that leads out of a manifest": (
         "manifest_file: pair-a.txt\nsplits: {train: {manifest: out.txt}}\n",
-        "out.txt, line 2: ../x is not the name of a file of `manifest_file`",
+        "out.txt, line 2: ../x is not the name of a file that the recipe's `manifest_file` can list",
         "expected the name of a file, such as arrays/0.npy",
     ),
     "a manifest that leads out of the folder of a pattern": (

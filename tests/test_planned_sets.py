@@ -575,15 +575,15 @@ DIFFERENCES: list[tuple[dict[str, Any], list[str]]] = [
     ({}, ["boxes or columns of some images"]),
     ({"settings": {"check": "decode"}}, ["--check (decode, now header)"]),
     ({"settings": {"check": "XX"}}, ["--check (XX, now header)"]),
-    ({"settings": {}}, ["--check (none, now header)"]),
-    ({"settings": {"check": "header", "first_label": 5}}, ["first_label (5, now none)"]),
-    ({"settings": {"check": "header", "max_side": 5}}, ["max_side (5, now none)"]),
-    ({"settings": {"check": "header", "on_damaged": "skip"}}, ["--on-damaged (skip, now none)"]),
+    ({"settings": {}}, ["--check (not set, now header)"]),
+    ({"settings": {"check": "header", "first_label": 5}}, ["first_label (5, now not set)"]),
+    ({"settings": {"check": "header", "max_side": 5}}, ["max_side (5, now not set)"]),
+    ({"settings": {"check": "header", "on_damaged": "skip"}}, ["--on-damaged (skip, now not set)"]),
     ({"settings": {"check": "header", "record": {"a": 1}}}, ["record"]),
     ({"settings": {"check": ["x"]}}, ["--check"]),
     (
         {"settings": {"check": "header", "reencode": HOW}},
-        ["--quality (90, now none)", "--resize (64, now none)"],
+        ["--quality (90, now not set)", "--resize (64, now not set)"],
     ),
     ({"settings": {"check": "header", "codec": "c"}}, ["boxes or columns of some images"]),
     ({"dataset": entry(classes={"n1": 1})}, ["classes"]),
@@ -659,8 +659,11 @@ def test_other_encoders_are_a_difference() -> None:
     then = made_plan(settings={"check": "header", "reencode": HOW})
     now = made_plan(settings={"check": "header", "reencode": {**HOW, "codec": "d", "quality": 91}})
     assert differences(now, then) == ["codec (c, now d)", "--quality (90, now 91)"]
-    assert differences(made_plan(), then) == ["--quality (90, now none)", "--resize (64, now none)"]
+    assert differences(made_plan(), then) == [
+        "--quality (90, now not set)",
+        "--resize (64, now not set)",
+    ]
     assert differences(then, made_plan(COUNTS)) == [
-        "--quality (none, now 90)",
-        "--resize (none, now 64)",
+        "--quality (not set, now 90)",
+        "--resize (not set, now 64)",
     ]

@@ -474,20 +474,18 @@ def test_shards_that_are_there_are_not_called_missing(tmp_path: Path, split: str
         **{name: parquet("1.jpg") for name in names},
     )
     if "*" not in split:
-        with pytest.raises(
-            PrepError, match="1 of 2 files is there, but not read with the others"
-        ) as caught:
+        with pytest.raises(PrepError, match="1 of 2 files is not read with the others") as caught:
             load(recipe, None, ENGINE)
-        assert "name all of them together" in caught.value.hint
+        assert "read all of them together" in caught.value.hint
         (fault,) = missing_shards([tmp_path / "a-00001-of-00003", tmp_path / "a-00002-of-00003"])
-        assert f"missing, by the names of the others: {tmp_path}/a-00000-of-00003" in fault.what
+        assert f"missing: {tmp_path}/a-00000-of-00003" in fault.what
         (tmp_path / "a-00001-of-00003").touch()
         (fault,) = missing_shards([tmp_path / "a-00002-of-00003"])
         assert fault.what.startswith("1 of 3 files is missing")  # the other one is there
     (fault,) = missing_shards(names[:1], tmp_path)  # as init names those with images
-    assert fault.what.startswith("1 of 2 files is there")
+    assert fault.what.startswith("1 of 2 files is not read with the others")
     (tmp_path / names[1]).unlink()
-    with pytest.raises(PrepError, match="1 of 2 files is missing, by the names of the others"):
+    with pytest.raises(PrepError, match="1 of 2 files is missing: "):
         load(recipe, None, ENGINE)
 
 

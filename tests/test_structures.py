@@ -191,7 +191,7 @@ def test_a_recipe_that_takes_fewer_files_is_not_kept(
     monkeypatch.setattr(
         "imagenet_prep.init.source_text._patterns", lambda proposal, where: ["in/*.png"]
     )
-    assert "it would take 1 file, not 7" in (said := refused(tmp_path)), said
+    assert "convert would read 1 file by it, not 7" in (said := refused(tmp_path)), said
     assert not [*tmp_path.glob("*.yaml")]
 
 

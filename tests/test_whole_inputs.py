@@ -105,7 +105,7 @@ def test_joined_tars_of_a_recipe_are_refused(tmp_path: Path) -> None:
         recipe.write_text(f"source: {{tar: {name}/x.tar}}\nshards: 1\n")
         ran = measure(tmp_path, "convert", tmp_path / "out", "--config", recipe, "--workers", 1)
         assert ran.status == 4, ran.err
-        assert "more than padding follows the end blocks" in ran.err
+        assert "the tar ends here, but the file goes on" in ran.err
 
 
 # entries of folders that are no files -------------------------------------------------------------

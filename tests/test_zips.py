@@ -131,9 +131,7 @@ def test_sizes_behind_the_data_are_those_of_the_directory() -> None:
         for method in (STORED, DEFLATED):
             made = Made(b"a", JPEG, method, 0x8, local=said, after=b"PK\7\10" + bytes(12))
             assert contents(make_zip([made, made])) == [(b"a", JPEG)] * 2
-    assert "contradicts the central directory" in reason(
-        make_zip([Made(b"a", JPEG, local={"crc": 0})])
-    )
+    assert "'a' differs from what" in reason(make_zip([Made(b"a", JPEG, local={"crc": 0})]))
 
 
 # lies ---------------------------------------------------------------------------------------------
@@ -141,6 +139,8 @@ def test_sizes_behind_the_data_are_those_of_the_directory() -> None:
 
 HEADERS = ({"name": b"b"}, {"method": 8}, {"crc": 1}, {"packed": 6}, {"size": 8}, {"flags": 1})
 """Fields of the header before the data, which must say what the directory says."""
+LIST = "its list of files (the central directory) is wrong"
+FILE = "'a' differs from what the zip's list of files says of it"
 
 
 @pytest.mark.parametrize(
@@ -149,44 +149,44 @@ HEADERS = ({"name": b"b"}, {"method": 8}, {"crc": 1}, {"packed": 6}, {"size": 8}
         # each field of the central directory, one at a time
         (Made(b"a", central={"flags": 0x1}), "encrypted"),
         (Made(b"a", central={"method": 12}), "method 12"),
-        (Made(b"a", central={"size": 8}), "is stored, but its 8 bytes are recorded as 7"),
-        (Made(b"a", central={"method": 8, "size": 8_000}), "should inflate from 7 to 8,000 bytes"),
-        (Made(b"a", central={"offset": 1}), "would reach into the central directory"),
-        (Made(b"a", central={"size": 1000, "packed": 1000}), "beyond the end"),
+        (Made(b"a", central={"size": 8}), LIST),
+        (Made(b"a", central={"method": 8, "size": 8_000}), LIST),
+        (Made(b"a", central={"offset": 1}), LIST),
+        (Made(b"a", central={"size": 1000, "packed": 1000}), LIST),
         (Made(b"a", central={"disk": 1}), "split zip"),
         (Made(b"a", central={"kind": 0o120777 << 16, "made_by": 0x314}), "a link"),
-        (Made(b"a", central={"name": b""}), "an entry has no name"),
-        (Made(b"a", central={"name": b"a/"}), "'a/' is a folder, but has content"),
+        (Made(b"a", central={"name": b""}), LIST),
+        (Made(b"a", central={"name": b"a/"}), LIST),
         (
             Made(b"a", central={"name": b"b"}),
-            "the local header of 'b' is not here, or has another name",
+            "'b' differs from what",
         ),
-        (Made(b"a", central={"crc": 1}), "contradicts the central directory"),
-        (Made(b"a", central={"mark": b"PK\1\3"}), "expected an entry"),
+        (Made(b"a", central={"crc": 1}), FILE),
+        (Made(b"a", central={"mark": b"PK\1\3"}), LIST),
         (
             Made(b"a", central={"size": NONE, "packed": NONE}),
-            "the zip64 field of an entry is missing or too short",
+            LIST,
         ),
         (
             Made(
                 b"a", central={"size": NONE, "packed": NONE, "extra": struct.pack("<HHQ", 1, 8, 7)}
             ),
-            "too short",
+            LIST,
         ),
         (
             Made(b"a", central={"offset": NONE, "extra": struct.pack("<HHQ", 1, 8, 1 << 63)}),
-            "beyond the end",
+            LIST,
         ),
         (
             Made(b"a", central={"offset": NONE, "extra": struct.pack("<HH", 9, 60000)}),
-            "the zip64 field of an entry is missing or too short",
+            LIST,
         ),
         (Made(b"a", central={"disk": 0xFFFF, "extra": struct.pack("<HHI", 1, 4, 1)}), "split zip"),
-        *((Made(b"a", local=said), "local header") for said in HEADERS),
+        *((Made(b"a", local=said), FILE) for said in HEADERS),
         # no deflated stream, one of another length, none at all
-        (Made(b"a", method=DEFLATED, data=zlib.compress(b"content")), "can't be inflated"),
-        (Made(b"a", method=DEFLATED, data=b"\x03\x00"), "does not inflate to"),
-        (Made(b"a", method=DEFLATED, data=b""), "should inflate from 0"),
+        (Made(b"a", method=DEFLATED, data=zlib.compress(b"content")), FILE),
+        (Made(b"a", method=DEFLATED, data=b"\x03\x00"), FILE),
+        (Made(b"a", method=DEFLATED, data=b""), LIST),
     ],
 )
 def test_an_entry_that_lies_is_refused(lying: Made, expected: str) -> None:
@@ -204,12 +204,12 @@ def test_what_inflates_to_more_than_was_said_is_refused_at_that_length() -> None
     )
     tracemalloc.start()
     try:
-        assert "does not inflate to the 1,048,576 bytes" in reason(bomb)
+        assert FILE in reason(bomb)
         assert tracemalloc.get_traced_memory()[1] < 4 << 20
     finally:
         tracemalloc.stop()
     huge = Made(b"a", b"", DEFLATED, data=bytes(2 << 20), central={"size": LARGEST_INFLATED + 1})
-    assert "should inflate from" in reason(make_zip([huge]))
+    assert "expected at most 1 GiB" in reason(make_zip([huge]))
 
 
 @pytest.mark.parametrize(("method", "packed"), [(STORED, JPEG), (DEFLATED, deflate(JPEG))])
@@ -217,9 +217,7 @@ def test_a_changed_byte_of_content_is_noticed(method: int, packed: bytes) -> Non
     """The CRC-32 of stored entries is compared too."""
     data = bytearray(make_zip([Made(b"a", JPEG, method)]))
     data[31 + len(packed) // 2] ^= 1
-    assert reason(bytes(data)).startswith(
-        ("'a' has CRC-32", "'a' can't be inflated", "'a' does not inflate")
-    )
+    assert reason(bytes(data)).startswith(FILE)
 
 
 def test_entries_over_one_another_are_refused() -> None:
@@ -228,9 +226,9 @@ def test_entries_over_one_another_are_refused() -> None:
     _, (_, second, _) = iter_entries(data)
     for offset in (0, 1, entry_at(data, second).local - 1):
         lying = Made(b"a/2.JPEG", TWO[1].content, DEFLATED, central={"offset": offset})
-        with pytest.raises(ZipFault, match="two entries overlap here"):
+        with pytest.raises(ZipFault, match="its list of files"):
             list(iter_entries(make_zip([TWO[0], lying])))
-        with pytest.raises(ZipFault, match="two entries overlap here"):
+        with pytest.raises(ZipFault, match="its list of files"):
             list(iter_entries(turned(make_zip([TWO[0], lying]))))
 
 
@@ -264,17 +262,17 @@ def test_a_zip_that_was_cut_is_refused_wherever() -> None:
     [
         # each field of the last record
         (make_zip(TWO, disk=1), "split"),
-        (make_zip(TWO, count=3, here=3), "central directory"),
-        (make_zip(TWO, count=1, here=1), "follow the 1 entry that the end record counts"),
-        (make_zip(TWO, count=60_000, here=60_000), "can't be in a central directory"),
-        (make_zip(TWO, length=10), "precede"),
-        (make_zip(TWO, start=1 << 30), "would reach into its end"),
+        (make_zip(TWO, count=3, here=3), LIST),
+        (make_zip(TWO, count=1, here=1), LIST),
+        (make_zip(TWO, count=60_000, here=60_000), LIST),
+        (make_zip(TWO, length=10), "other bytes precede the zip"),
+        (make_zip(TWO, start=1 << 30), LIST),
         # a zip behind a program or a web page is not what anyone published; after the end stands
         # nothing
-        (make_zip(TWO, before=b"#!/x"), "4 bytes precede"),
-        (b"#!/x" + zip_64(make_zip(TWO)), "where it should be"),
-        (make_zip(TWO) + b"more", "it was truncated, its end is damaged, or other bytes follow"),
-        (make_zip(TWO)[:2000], "it was truncated, its end is damaged, or other bytes follow"),
+        (make_zip(TWO, before=b"#!/x"), "other bytes precede the zip"),
+        (b"#!/x" + zip_64(make_zip(TWO)), "other bytes precede the zip"),
+        (make_zip(TWO) + b"more", "is cut, its end is damaged, or other bytes follow"),
+        (make_zip(TWO)[:2000], "is cut, its end is damaged, or other bytes follow"),
         (b"", "not a zip"),
         (b"<html>" * 100, "not a zip"),
     ],

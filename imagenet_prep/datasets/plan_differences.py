@@ -90,7 +90,7 @@ def _is_plain(setting_value: object) -> bool:
 
 
 def _show(setting_value: object) -> str:
-    return "none" if setting_value is None else json.dumps(setting_value).strip('"')
+    return "not set" if setting_value is None else json.dumps(setting_value).strip('"')
 
 
 def flattened(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -48,11 +48,11 @@ class ArrowImages(Container, frozen=True):
 
         def read(row: Row) -> Buffer:
             if row.offset >= starts[-1]:
-                raise changed_row(path, row, f"a file of {starts[-1]:,} rows")
+                raise changed_row(path, row)
             number = bisect.bisect_right(starts, row.offset) - 1
             data = batches[number][row.offset - starts[number]].as_buffer()
             if data is None or data.size != row.length:
-                raise changed_row(path, row, "null" if data is None else f"{data.size:,}")
+                raise changed_row(path, row)
             return memoryview(data).cast("B")
 
         return read

@@ -103,7 +103,7 @@ class ArrayFolder:
             spans.append((run.start * BLOCK, stop))
         file = array_file(name)
         if spans and self._store.size(file) != size:
-            raise DamagedArrayError(f"{file} is gone, or has another size than {size:,} bytes")
+            raise DamagedArrayError(f"{file} is gone or has changed")
         contents = self._store.read_ranges(file, spans)
         for run, content in zip(runs, contents, strict=True):
             start = 0

@@ -100,12 +100,12 @@ def _outside(entry: str, base: Path, base_key: str, place: str) -> InputError:
         where = f"in `{base_key}`"
     what = f"{place}: {entry} is not written as a path below {base}"
     hint = f"correct the line, or change the folder where paths start, {where}"
-    return InputError(what, "expected the path of a file there", hint)
+    return InputError(what, "expected the path of a file in this folder", hint)
 
 
 def _unlike(entry: str, base_key: str, example: str, place: str) -> InputError:
     """The error for a path that no file of a source can have as its name."""
-    what = f"{place}: {entry} is not the name of a file of `{base_key}`"
+    what = f"{place}: {entry} is not the name of a file that the recipe's `{base_key}` can list"
     return InputError(what, f"expected the name of a file, such as {example}", "correct the line")
 
 
@@ -152,7 +152,10 @@ def _missing(files: FileList, base: AnyPath, faults: Sequence[tuple[int, str]]) 
     return InputError(
         f"{files.path}, line {line}: {path} {reason}{more}",
         "expected every line to name a file that can be read",
-        f"correct the line, or put a file there that you can read; paths start at {base}",
+        (
+            "correct the line, or put a file that you can read at this path; "
+            f"relative paths start at {base}"
+        ),
     )
 
 

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from imagenet_prep.images import ending_of
+from imagenet_prep.sources.archive_faults import quoted
 from imagenet_prep.sources.mds_shards import SlicedSample
-from imagenet_prep.sources.stored_arrays import OtherFormError, damage_named
+from imagenet_prep.sources.stored_arrays import CUT_OR_DAMAGED, OtherFormError, damage_named
 from imagenet_prep.storage.files import view_of
 from imagenet_prep.tfrecord.example import ExampleError, parse_fields, read_varints
 
@@ -65,7 +66,7 @@ def _iter_values(view: memoryview) -> Iterator[_Value]:
             _, transaction = struct.unpack_from("<QQ", view, trees_start + 2 * _TREE.size)
             trees.append((transaction, root))
     if not trees or not page_size:
-        raise ValueError("it does not start as an LMDB does: expected a meta page")
+        raise ValueError("it is not an LMDB, or is damaged at its start")
     root = max(trees)[1]
     if root != _EMPTY:
         yield from _iter_page(view, page_size, root, set())
@@ -76,12 +77,8 @@ def _iter_page(
 ) -> Iterator[_Value]:
     start = number * page_size
     _, _, flags, lower, _ = _PAGE.unpack_from(view, start)
-    if number in visited:
-        raise ValueError(f"page {number:,} is in the tree twice")
-    if not flags & (_BRANCH | _LEAF):
-        raise ValueError(f"page {number:,} is neither a branch nor a leaf of the tree")
-    if lower > page_size:
-        raise ValueError(f"page {number:,} has a list of nodes that ends after the page")
+    if number in visited or not flags & (_BRANCH | _LEAF) or lower > page_size:
+        raise ValueError(CUT_OR_DAMAGED)
     visited.add(number)
     for place in struct.unpack_from(f"<{(lower - _PAGE.size) // 2}H", view, start + _PAGE.size):
         low, high, node_flags, key_size = _NODE.unpack_from(view, start + place)
@@ -91,17 +88,16 @@ def _iter_page(
             continue
         if node_flags & (_SUBTREE | _SEVERAL_VALUES):
             raise OtherFormError(
-                "it holds a named database, or a key with several values: expected one image a key",
-                "copy the images into the database without a name, one for each key",
+                "it has a database within it, or several values for one key: expected one image "
+                "for each key",
+                "write the images into an LMDB of one unnamed database, one image for each key",
             )
         offset = key_at + key_size
         if node_flags & _BIG:
             offset = struct.unpack_from("<Q", view, offset)[0] * page_size + _PAGE.size
         length = low | high << 16
         if offset + length > len(view):
-            raise ValueError(
-                f"a value of {length:,} bytes at byte {offset:,} leads out of the file"
-            )
+            raise ValueError(CUT_OR_DAMAGED)
         yield _Value(bytes(view[key_at : key_at + key_size]), offset, length)
 
 
@@ -114,8 +110,7 @@ def _sample(view: memoryview, value: _Value) -> SlicedSample:
     ending = ending_of(bytes(view[offset : offset + min(length, 32)]))
     if not ending:
         raise OtherFormError(
-            f"the value of the key {value.key!r} is not an image of a known format, nor Caffe's "
-            "Datum that holds one",
+            f"the value of the key {quoted(value.key)} holds no encoded image, such as a JPEG",
             "write the database again with an encoded image, such as a JPEG, in each value",
         )
     return SlicedSample(_with_ending(name, ending), offset, length, {"label": label})

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from imagenet_prep.images import ending_of
-from imagenet_prep.sources.stored_arrays import OtherFormError, damage_named
+from imagenet_prep.sources.stored_arrays import CUT_OR_DAMAGED, OtherFormError, damage_named
 from imagenet_prep.storage.files import view_of
 from imagenet_prep.text import either
 
@@ -90,16 +90,14 @@ def _header(view: memoryview) -> tuple[tuple[int, ...], Sequence[_Column]]:
     """The offset of each sample and of the end, and the columns."""
     (count,) = struct.unpack_from("<I", view, 0)
     if count > _LARGEST_COUNT:
-        raise ValueError(
-            f"its header claims {count:,} samples: expected at most {_LARGEST_COUNT:,}"
-        )
+        raise ValueError(CUT_OR_DAMAGED)
     offsets = struct.unpack_from(f"<{count + 1}I", view, 4)
     try:
         config = json.loads(bytes(view[4 * (count + 2) : offsets[0]]))
         facts = [config[f"column_{fact}"] for fact in ("names", "encodings", "sizes")]
         return offsets, list(zip(*facts, strict=True))
     except (LookupError, TypeError, ValueError) as error:
-        raise ValueError("the JSON that describes its columns can't be read") from error
+        raise ValueError(CUT_OR_DAMAGED) from error
 
 
 def _cells(
@@ -113,7 +111,7 @@ def _cells(
         length = lengths[name] if size is None else size
         cell = data[place : place + length]
         if len(cell) != length:
-            raise ValueError(f"sample {number:,} ends within its column {name}")
+            raise ValueError(CUT_OR_DAMAGED)
         yield name, encoding, place, cell
         place += length
 
@@ -135,10 +133,10 @@ def _sample(data: memoryview, start: int, number: int, columns: Sequence[_Column
         elif encoding == "str":
             values[name] = bytes(cell).decode()
     if image is None:
-        encodings = ", ".join(f"{name}: {encoding}" for name, encoding, _ in columns)
+        encodings = ", ".join(f"{name} ({encoding})" for name, encoding, _ in columns)
         raise OtherFormError(
-            f"sample {number:,} has no image of a known format in a column of {either(_IMAGES)}: "
-            f"it has {encodings}",
+            f"sample {number:,} has no image in a column of the type {either(_IMAGES)}: "
+            f"its columns are {encodings}",
             "get an intact copy of it; or write its images as jpeg or png",
         )
     image_start, length, ending = image

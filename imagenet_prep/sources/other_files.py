@@ -65,6 +65,6 @@ def linked_folder(link: Path) -> InputError:
     make_links = command_line(["cp", "-rs", "--", str(target), str(link)])
     return InputError(
         f"{link} is a link to another folder",
-        f"expected a folder: links may lead out of the data, or in circles; it leads to {target}",
+        f"expected a folder itself, got a link to {target}",
         Hint("replace the link with a folder of links to its files: ", remove.then(make_links)),
     )

@@ -28,7 +28,7 @@ from imagenet_prep.sources.slices import Buffer, Container, ReadOrder, Row
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.storage.store import changed_since
-from imagenet_prep.text import number_of, row_text
+from imagenet_prep.text import row_text
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
@@ -53,6 +53,7 @@ HEAD = 32
 """Bytes that tell the format of an image."""
 
 _BUFFER = 1 << 20  # bytes per read of a file
+_OTHER_COUNT = "it has another number of rows than it says itself"
 _REWRITE = "update pyarrow; or write the file again, with plain columns and a usual compression"
 
 
@@ -208,10 +209,8 @@ def iter_samples(path: Path, schema: Schema, needed: Sequence[str] = ()) -> Iter
             for batch in _batches(path, file, count, group, schema.image, *schema.columns):
                 yield from _samples(path, schema, batch, count)
                 count += len(batch)
-        expected = file.metadata.num_rows
-        if count != expected:
-            what = f"{path} has {number_of(count, 'row')}"
-            raise InputError(what, f"expected {expected:,}, by its metadata", REMEDY)
+        if count != file.metadata.num_rows:
+            raise _damaged(path, count, _OTHER_COUNT)
 
 
 def _samples(path: Path, schema: Schema, batch: Any, first: int) -> Iterator[ParquetRow]:
@@ -254,7 +253,7 @@ class _Rows:
     def read(self, row: Row) -> Buffer:
         """The bytes of an image."""
         if not 0 <= row.offset < self._starts[-1]:
-            raise changed_row(self._path, row, f"a file of {self._starts[-1]:,} rows")
+            raise changed_row(self._path, row)
         with self._lock:
             if not self._first <= row.offset < self._stop:
                 self._begin(bisect.bisect_right(self._starts, row.offset) - 1)
@@ -262,8 +261,7 @@ class _Rows:
                 self._decode()
             content = self._decoded[row.offset - self._first].as_buffer()
         if content is None or content.size != row.length:
-            got = "null" if content is None else f"{content.size:,}"
-            raise changed_row(self._path, row, got)
+            raise changed_row(self._path, row)
         return memoryview(content).cast("B")  # pyarrow declares them signed
 
     def _begin(self, group: int) -> None:
@@ -275,14 +273,13 @@ class _Rows:
         self._decoded = ()  # free the memory first
         batch = next(self._batches, None)
         if batch is None:
-            raise _damaged(self._path, self._first, "a group of rows ends before its last row")
+            raise _damaged(self._path, self._first, _OTHER_COUNT)
         self._decoded = parts_of(batch.column(self._image))[0]
 
 
-def changed_row(path: Path, row: Row, got: str) -> InputError:
+def changed_row(path: Path, row: Row) -> InputError:
     """The error for a row that is not as it was listed."""
-    expected = f"expected {number_of(row.length, 'byte')} in {row_text(row.offset)}, got {got}"
-    return changed_since(path, expected)
+    return changed_since(path, f"expected the same image in {row_text(row.offset)}")
 
 
 def _open(path: Path, needed: Sequence[str] = ("image", "label")) -> ParquetFile:

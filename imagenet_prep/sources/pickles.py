@@ -40,6 +40,7 @@ _OPCODES = {opcode.code.encode("latin1"): opcode for opcode in pickletools.opcod
 
 _BLOCK = 1 << 18
 
+_CUT_OR_DAMAGED = "its pickle is cut or damaged"
 _READ = "expected arrays of NumPy, numbers, texts, lists and dictionaries"
 
 
@@ -156,7 +157,7 @@ def _without_long_values(content: mmap.mmap) -> tuple[bytes, list[LongValue]]:
         position = content.tell()
         opcode = _OPCODES.get(content.read(1))
         if opcode is None:
-            raise ArrayError(f"its pickle is cut, or damaged at byte {position:,}")
+            raise ArrayError(_CUT_OR_DAMAGED)
         name = opcode.name
         segment = _long_value(content, name)
         if segment:
@@ -178,10 +179,9 @@ def _check_opcode(opcode: pickletools.OpcodeInfo, content: mmap.mmap) -> None:
     argument = opcode.arg.reader(cast("IO[bytes]", content)) if opcode.arg else None
     table_size = argument if "PUT" in opcode.name and isinstance(argument, int) else 0
     if table_size > len(content):
-        found = f"a value has the number {argument:,} in {len(content):,} bytes"
-        raise ArrayError(f"its pickle is damaged: {found}")
+        raise ArrayError(_CUT_OR_DAMAGED)
     if "PERSID" in opcode.name:
-        raise OtherFormError(f"its pickle refers to values outside of it: {_READ}", SAVE_AS_NPZ)
+        raise OtherFormError(f"its pickle requires values outside the file: {_READ}", SAVE_AS_NPZ)
 
 
 def _long_value(content: mmap.mmap, opcode: str) -> LongValue | None:
@@ -194,10 +194,7 @@ def _long_value(content: mmap.mmap, opcode: str) -> LongValue | None:
     start = content.tell() + width
     length = int.from_bytes(content[start - width : start], "little")
     if start + length > len(content):
-        raise ArrayError(
-            "its pickle may be cut or damaged: "
-            f"a value of {length:,} bytes starts at byte {start:,} of {len(content):,}"
-        )
+        raise ArrayError(_CUT_OR_DAMAGED)
     if length <= _LONG:
         return None
     content.seek(start + length)
@@ -226,7 +223,7 @@ class _Dtype:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         if state[0] != 3 or state[2:] != (None, None, None, -1, -1, 0):
             raise OtherFormError(
-                f"its pickle has a dtype of NumPy in an unknown form: {state}", INTACT_OR_NPZ
+                "its pickle has an array of a type that imagenet-prep can't read", INTACT_OR_NPZ
             )
         self.dtype = self.dtype.newbyteorder(state[1])
 

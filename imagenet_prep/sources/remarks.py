@@ -63,7 +63,7 @@ def refuse_twice(catalog: Catalog, remedy: str = "rename one of the two files") 
     places = f"in {path} and in {next_path}"
     if path == next_path:
         places = f"in {path}, twice"
-        remedy = "keep one of the two in it, or give one another name"
+        remedy = "remove or rename one of the two files in it"
     raise InputError(f"{catalog.names[row]} occurs {places}", "expected every name once", remedy)
 
 
@@ -93,16 +93,16 @@ def _fault_of_set(missing: Sequence[str], count: int, pattern: str, folder: Path
     """The fault of ``count`` files that match a pattern and are not all read."""
     absent = [path for path in missing if not (folder / path).exists()]
     shown = absent or missing
-    fault = "missing, by the names of the others"
+    fault = "missing"
     remedy = "add what is missing"
     if not absent:
-        fault = "there, but not read with the others"
-        remedy = "name all of them together, with images in each"
+        fault = "not read with the others, perhaps for lack of images"
+        remedy = "read all of them together"
     verb = "is" if len(shown) == 1 else "are"
     return InputError(
         f"{len(shown):,} of {number_of(count, 'file')} {verb} {fault}: {listed(shown)}",
-        f"expected {number_of(count, 'file')} {pattern}",
-        f"{remedy}; or give the files names without -of-",
+        f"expected {number_of(count, 'file')} {pattern}, as their names say",
+        f"{remedy}; or, if the set is complete, rename the files so that no name has -of-",
     )
 
 

@@ -54,10 +54,8 @@ class _Head(Struct, frozen=True):
         raises ValueError if it is not there, or another one is.
         """
         content = find_plain(folder / "catalog.json", MOST_BYTES)
-        if content is None:
-            raise ValueError("catalog.json is gone")
-        if _digest(content) != digest:
-            raise ValueError("catalog.json is not the one that was recorded")
+        if content is None or _digest(content) != digest:
+            raise ValueError("catalog.json is gone or has changed")
         return convert(json.loads(content), cls)
 
 

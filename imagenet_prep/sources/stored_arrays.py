@@ -29,6 +29,7 @@ SAVE_AS_NPZ = (
     "save images of one shape and their labels as two arrays of numbers: "
     "numpy.savez('data.npz', x=images, y=labels)"
 )
+CUT_OR_DAMAGED = "it is cut or damaged"
 _INTACT = "get an intact copy of it"
 INTACT_OR_NPZ = f"{_INTACT}; or {SAVE_AS_NPZ}"
 """Remedies for a file of arrays in a form that is not read."""
@@ -250,7 +251,7 @@ def damage_named(path: Path, noun: str = ARRAYS) -> Iterator[None]:
         if isinstance(error, (LookupError, struct.error)) and not path.stat().st_size:
             reason = "it is empty"
         elif isinstance(error, (LookupError, struct.error)):
-            reason = "it is too short, or its parts contradict each other"
+            reason = "it is cut, damaged, or in a form that imagenet-prep can't read"
         elif isinstance(error, zipfile.BadZipFile):
             reason = f"its zip can't be read: {reason}"
         elif isinstance(error, RecursionError):

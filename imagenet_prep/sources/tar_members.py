@@ -217,26 +217,19 @@ def _check_sum(header: bytes, offset: int) -> None:
     if header[124] == 0x20:  # v7 pads every number with blanks
         forms.append(b"%6o\0 " % total)
     if field not in forms:
-        raise TarFault(
-            offset, f"wrong header checksum: {total:06o} expected, {quoted(field)} found"
-        )
+        raise _bad_header(offset)
 
 
 def _check_end(
     read: Read, is_padding: IsPadding, position: int, coming: dict[bytes, bytes]
 ) -> None:
-    if coming:
-        raise TarFault(
-            position, "zeros follow an extension header: expected the member it describes"
-        )
-    if read(position + BLOCK, BLOCK) != _ZEROS:
-        reason = "other bytes follow one block of zeros: expected a second one"
-        raise TarFault(position + BLOCK, reason)
+    if coming or read(position + BLOCK, BLOCK) != _ZEROS:
+        raise _bad_header(position)
     if not is_padding(position + 2 * BLOCK):
         raise TarFault(
             position,
-            "more than padding follows the end blocks: another tar or other bytes, zeros in place "
-            "of a part, or padding of an unusual length",
+            "the tar ends here, but the file goes on: another tar or other bytes follow, "
+            "or zeros replaced a part of the tar",
             if_intact=UNJOIN,
         )
 
@@ -263,7 +256,7 @@ def _parse_size(header: bytes, offset: int) -> int:
     field = header[124:136]
     if field[0] & 0x80:  # base 256 (GNU): big-endian two's complement after the flag
         if field[0] != 0x80:
-            raise TarFault(offset, "the size of a member is negative or too large")
+            raise _bad_header(offset)
         return int.from_bytes(field[1:], "big")
     digits = field.strip(b" \0")
     try:
@@ -273,7 +266,7 @@ def _parse_size(header: bytes, offset: int) -> int:
         pass
     if not digits:
         return 0
-    raise TarFault(offset, f"the size of a member is {quoted(field)}: expected octal digits")
+    raise _bad_header(offset)
 
 
 def _apply(fields: dict[bytes, bytes], name: bytes, size: int, offset: int) -> tuple[bytes, int]:
@@ -282,16 +275,14 @@ def _apply(fields: dict[bytes, bytes], name: bytes, size: int, offset: int) -> t
         raise special_member(quoted(name), "S", offset)
     if text := fields.get(b"size"):
         if not text.isdigit() or len(text) > 20:
-            found = f"the size of a member is {quoted(text)}"
-            raise TarFault(offset, f"{found}: expected at most 20 digits")
+            raise _bad_header(offset)
         size = int(text)
     return fields.get(b"path") or name, size
 
 
 def _parse_extension(kind: int, size: int, read: Read, offset: int) -> dict[bytes, bytes]:
     if size > _LARGEST_EXTENSION:
-        found = f"an extension header has {size:,} bytes"
-        raise TarFault(offset - BLOCK, f"{found}: expected at most {_LARGEST_EXTENSION:,}")
+        raise _bad_header(offset - BLOCK)
     content = read(offset, size)
     if kind == _LONG_NAME:
         return {b"path": content.partition(b"\0")[0]}
@@ -312,14 +303,18 @@ def _parse_pax(content: bytes, offset: int) -> dict[bytes, bytes]:
         pair = content[position + len(digits) + 1 : max(stop - 1, 0)]
         key, equals, value = pair.partition(b"=")
         if not equals or stop > len(content) or content[stop - 1] != ord("\n"):
-            raise TarFault(offset + position, "a record in a pax header is damaged")
+            raise _bad_header(offset - BLOCK)
         records[key] = value
         position = stop
     return records
 
 
+def _bad_header(offset: int) -> TarFault:
+    return TarFault(offset, "the header of a file (its name and size) can't be read")
+
+
 def _cut(offset: int) -> TarFault:
-    return TarFault(offset, "the tar ends here: expected two blocks of zeros at its end")
+    return TarFault(offset, "the file ends here, before the end of the tar")
 
 
 # the errors of an archive that is damaged, foreign or a bomb, and their remedies ------------------
@@ -344,7 +339,7 @@ def stranger(archive: object, name: bytes, offset: int, expected: str) -> InputE
     """The error for a member foreign to the data set; its data is at ``offset``."""
     got = name[:100].decode("utf-8", "backslashreplace")
     return InputError(
-        f"{archive} holds a member foreign to this data set, at byte {offset - BLOCK:,}",
+        f"{archive} holds a file that does not belong to this data set, at byte {offset - BLOCK:,}",
         f"expected {expected}, got {got!r}",
         REMEDY,
     )

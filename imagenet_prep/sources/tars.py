@@ -162,7 +162,7 @@ def list_tars(
     parts = _list_levels(tars, engine, Skipped() if skipped is None else skipped)
     remedy = "rename one of the two archives"
     if not folder_each:
-        remedy = "in a recipe, tar_folders: true gives each archive a folder; or rename one file"
+        remedy = "in a recipe, add tar_folders: true to `source`, or rename one file"
     return refuse_twice(Catalog.join(parts), remedy)
 
 

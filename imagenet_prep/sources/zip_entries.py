@@ -14,7 +14,6 @@ import numpy as np
 
 from imagenet_prep.sources.archive_faults import CutZip, NoZip, ZipFault, quoted, unread_zip
 from imagenet_prep.sources.tar_members import Member, Sliceable
-from imagenet_prep.text import number_of
 
 _END = struct.Struct("<4sHHHHIIH")  # 4.3.16
 _END_LOCATOR = struct.Struct("<4sIQI")  # 4.3.15
@@ -81,10 +80,9 @@ def iter_entries(view: Sliceable) -> Iterator[Member]:
     position = window_start = start
     window = b""
     whole = -1  # the last byte of the window where a header is in it as a whole
-    for entry_count in range(count):
+    for _ in range(count):
         if position == stop:
-            reason = f"the central directory ends after {entry_count:,} of {count:,} entries"
-            raise ZipFault(position, reason)
+            raise _bad_list(position)
         if position - window_start > whole:
             window_start = position
             window = bytes(view[position : min(stop, position + _WINDOW)])
@@ -94,20 +92,14 @@ def iter_entries(view: Sliceable) -> Iterator[Member]:
         )
         end = local + _LOCAL.size + len(name) + packed
         if end > start:
-            raise ZipFault(
-                position,
-                f"{quoted(name)} would reach into the central directory, or beyond the end",
-            )
+            raise _bad_list(position)
         begins.append(local)
         ends.append(end)
         if not name.endswith(b"/"):
             yield name, position, size
         position = following
     if position != stop:
-        rest = number_of(stop - position, "byte", "bytes")
-        counted = number_of(count, "entry", "entries")
-        reason = f"{rest} of the central directory follow the {counted} that the end record counts"
-        raise ZipFault(position, reason)
+        raise _bad_list(position)
     _refuse_overlaps(begins, ends)
 
 
@@ -131,15 +123,10 @@ def read_entry(view: Sliceable, entry: Entry) -> bytes | memoryview:
     start = _data_start(view, entry)
     packed = view[start : start + entry.packed]
     if len(packed) != entry.packed:
-        raise ZipFault(
-            start, f"{quoted(entry.name)} ends after {len(packed):,} of {entry.packed:,} bytes"
-        )
+        raise _bad_file(entry, start)
     data = packed if entry.method == STORED else _inflated(packed, entry, start)
-    crc = zlib.crc32(data)
-    if crc != entry.crc:
-        raise ZipFault(
-            start, f"{quoted(entry.name)} has CRC-32 {crc:08x}, expected {entry.crc:08x}"
-        )
+    if zlib.crc32(data) != entry.crc:
+        raise _bad_file(entry, start)
     return data
 
 
@@ -166,6 +153,7 @@ class _End(NamedTuple):
     start: int
 
 
+_PRECEDED = "other bytes precede the zip, or bytes of it are missing or changed"
 _ZIP_AGAIN = "if other bytes precede it, unpack it, and zip the files again"
 
 
@@ -173,21 +161,14 @@ def _find_directory(view: Sliceable) -> tuple[int, int, int]:
     """Start and end of the central directory, and the number of its entries."""
     end = _find_end(view)
     if end.disks != {0} or end.entries_here != end.entries:
-        reason = "by its end record, this is one part of a zip that was split over several files"
+        reason = "this is one part of a zip that was split over several files"
         raise unread_zip(end.offset, reason, "split")
     if end.start + end.length != end.offset:
-        before = end.offset - end.length - end.start
-        what = "its central directory would reach into its end record"
-        if before > 0:
-            what = f"{number_of(before, 'byte precedes', 'bytes precede')} the zip"
-        raise ZipFault(
-            end.offset,
-            f"{what}, or the sizes here are wrong",
-            if_intact=_ZIP_AGAIN if before > 0 else "",
-        )
+        if end.start + end.length > end.offset:
+            raise _bad_list(end.offset)
+        raise ZipFault(end.offset, _PRECEDED, if_intact=_ZIP_AGAIN)
     if end.entries * _CENTRAL.size > end.length:
-        reason = f"{end.entries:,} entries can't be in a central directory of {end.length:,} bytes"
-        raise ZipFault(end.offset, reason)
+        raise _bad_list(end.offset)
     return end.start, end.offset, end.entries
 
 
@@ -199,9 +180,9 @@ def _find_end(view: Sliceable) -> _End:
         at = tail.rfind(b"PK\5\6", 0, at)
     if at < 0:
         if bytes(view[0 : min(4, size)]) in (b"PK\3\4", b"PK\5\6"):
-            reason = "the archive does not end with a central directory: it was truncated, "
-            raise CutZip(size, f"{reason}its end is damaged, or other bytes follow")
-        raise NoZip(size, "it is not a zip: it has no end record")
+            reason = "the zip is cut, its end is damaged, or other bytes follow"
+            raise CutZip(size, reason)
+        raise NoZip(size, "it is not a zip")
     offset = size - len(tail) + at
     locator = bytes(view[max(0, offset - _END_LOCATOR.size) : offset])
     if locator.startswith(b"PK\6\7") and len(locator) == _END_LOCATOR.size:
@@ -223,12 +204,7 @@ def _read_end_64(view: Sliceable, offset: int, locator: bytes) -> _End:
     located_disk, offset_64 = _END_LOCATOR.unpack(locator)[1:3]
     record = bytes(view[offset_64 : offset_64 + _END_64.size]) if offset_64 < offset else b""
     if len(record) < _END_64.size or not record.startswith(b"PK\6\6"):
-        raise ZipFault(
-            offset - _END_LOCATOR.size,
-            f"no zip64 end record is at byte {offset_64:,}, where it should be: bytes may be "
-            "missing or changed, or other bytes may precede the zip",
-            if_intact=_ZIP_AGAIN,
-        )
+        raise ZipFault(offset - _END_LOCATOR.size, _PRECEDED, if_intact=_ZIP_AGAIN)
     _, _, _, _, disk, first_disk, count_here, count, length, start = _END_64.unpack(record)
     disks = {disk, first_disk, located_disk}
     return _End(offset_64, disks, count_here, count, length, start)
@@ -244,7 +220,7 @@ def _parse(
     and the position of the next one.
     """
     if len(window) - at < _CENTRAL.size:
-        raise ZipFault(position, "the central directory ends within an entry")
+        raise _bad_list(position)
     (
         mark,
         made_by,
@@ -263,12 +239,8 @@ def _parse(
     begin = at + _CENTRAL.size
     extra = begin + name_length
     following = extra + extra_length + comment_length
-    if mark != b"PK\1\2":
-        raise ZipFault(
-            position, "expected an entry of its list of files (the central directory) here"
-        )
-    if following > len(window):
-        raise ZipFault(position, "the central directory ends within an entry")
+    if mark != b"PK\1\2" or following > len(window):
+        raise _bad_list(position)
     name = bytes(window[begin:extra])
     if size == _FULL_32 or packed == _FULL_32 or local == _FULL_32 or disk == _FULL_16:
         fields = bytes(window[extra : extra + extra_length])
@@ -290,17 +262,15 @@ def _check(entry: Entry, disk: int, made_by: int, attributes: int) -> None:
         raise unread_zip(position, f"{quoted(name)} is marked as encrypted", "encrypted")
     _check_sizes(entry)
     if disk:
-        reason = f"by its entry, {quoted(name)} is in another part of a split zip"
+        reason = f"{quoted(name)} is in another part of a split zip"
         raise unread_zip(position, reason, "split")
     is_folder = name.endswith(b"/")
     file_type = (attributes >> 16) & _FILE_TYPES
     if made_by >> 8 == _UNIX and not is_folder and file_type not in _PLAIN:
         reason = f"{quoted(name)} is a link, a device or the like, not a plain file"
         raise unread_zip(position, reason, "special")
-    if not name:
-        raise ZipFault(position, "an entry has no name")
-    if size and is_folder:
-        raise ZipFault(position, f"{quoted(name)} is a folder, but has content")
+    if not name or (size and is_folder):
+        raise _bad_list(position)
 
 
 def _check_sizes(entry: Entry) -> None:
@@ -312,13 +282,11 @@ def _check_sizes(entry: Entry) -> None:
         )
         raise unread_zip(position, reason, "method")
     if entry.method == STORED and size != packed:
-        reason = f"{name} is stored, but its {size:,} bytes are recorded as {packed:,}"
-        raise ZipFault(position, reason)
+        raise _bad_list(position)
     if entry.method == DEFLATED and size > _DENSEST * packed:
-        most = f"expected at most {_DENSEST:,} times as many"
-        raise ZipFault(position, f"{name} should inflate from {packed:,} to {size:,} bytes: {most}")
+        raise _bad_list(position)
     if entry.method == DEFLATED and size > LARGEST_INFLATED:
-        reason = f"{name} should inflate from {packed:,} to {size:,} bytes: expected at most 1 GiB"
+        reason = f"{name} is compressed, and has {size:,} bytes: expected at most 1 GiB"
         raise unread_zip(position, reason, "large")
 
 
@@ -338,7 +306,7 @@ def _widen(extra: bytes, narrow: tuple[int, int, int, int], position: int) -> li
             wide.append(number)
             continue
         if len(content) < width:
-            raise ZipFault(position, "the zip64 field of an entry is missing or too short")
+            raise _bad_list(position)
         wide.append(int.from_bytes(content[:width], "little"))
         content = content[width:]
     return wide
@@ -360,21 +328,20 @@ def _data_start(view: Sliceable, entry: Entry) -> int:
     at = entry.local
     header = view[at : at + _LOCAL.size]
     if len(header) != _LOCAL.size:
-        raise ZipFault(at, f"the archive ends before {quoted(entry.name)}")
+        raise _bad_file(entry, at)
     mark, flags, method, crc, packed, size, name_length, extra_length = _LOCAL.unpack(header)
     name_stop = at + _LOCAL.size + name_length
     if mark != b"PK\3\4" or bytes(view[at + _LOCAL.size : name_stop]) != entry.name:
-        raise ZipFault(
-            at, f"the local header of {quoted(entry.name)} is not here, or has another name"
-        )
+        raise _bad_file(entry, at)
     if size == _FULL_32 or packed == _FULL_32:
         extra = bytes(view[name_stop : name_stop + extra_length])
-        size, packed, _, _ = _widen(extra, (size, packed, 0, 0), at)
+        try:
+            size, packed, _, _ = _widen(extra, (size, packed, 0, 0), at)
+        except ZipFault as fault:
+            raise _bad_file(entry, at) from fault
     is_same = _has_values(entry, (crc, packed, size), may_lack=bool(flags & _SIZES_FOLLOW))
     if not is_same or method != entry.method or flags & _ENCRYPTED:
-        raise ZipFault(
-            at, f"the local header of {quoted(entry.name)} contradicts the central directory"
-        )
+        raise _bad_file(entry, at)
     data_start: int = name_stop + extra_length
     return data_start
 
@@ -393,11 +360,9 @@ def _inflated(packed: bytes | memoryview, entry: Entry, start: int) -> bytes:
     try:
         data = inflater.decompress(packed, entry.size + 1)
     except zlib.error as error:
-        raise ZipFault(start, f"{quoted(entry.name)} can't be inflated: {error}") from error
+        raise _bad_file(entry, start) from error
     if len(data) != entry.size or not inflater.eof or inflater.unused_data:
-        raise ZipFault(
-            start, f"{quoted(entry.name)} does not inflate to the {entry.size:,} bytes expected"
-        )
+        raise _bad_file(entry, start)
     return data
 
 
@@ -406,4 +371,15 @@ def _refuse_overlaps(begins: array[int], ends: array[int]) -> None:
     order = np.argsort(starts, kind="stable")
     over = np.flatnonzero(starts[order[1:]] < stops[order[:-1]])
     if len(over):
-        raise ZipFault(int(starts[order[over[0] + 1]]), "two entries overlap here")
+        raise _bad_list(int(starts[order[over[0] + 1]]))
+
+
+def _bad_list(offset: int) -> ZipFault:
+    """The fault of a central directory that is no list of files, or of files that can't be."""
+    return ZipFault(offset, "its list of files (the central directory) is wrong")
+
+
+def _bad_file(entry: Entry, offset: int) -> ZipFault:
+    """The fault of a file whose bytes, or the header before them, are not those of the list."""
+    name = quoted(entry.name)
+    return ZipFault(offset, f"{name} differs from what the zip's list of files says of it")

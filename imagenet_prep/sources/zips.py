@@ -171,7 +171,9 @@ def _damaged(path: AnyPath, fault: ZipFault, hint: str = WHOLE_COPY) -> InputErr
     if isinstance(fault, CutZip):
         size = size_text(fault.offset)
         what = f"{path} is cut, damaged at its end, or followed by other bytes: it has {size}"
-        return InputError(what, "expected a zip that ends with its central directory", hint)
+        return InputError(
+            what, "expected a zip that ends with its list of files (the central directory)", hint
+        )
     if isinstance(fault, NoZip):
         return _no_zip(path, hint)
     return archive_error(path, fault, hint)

@@ -77,8 +77,11 @@ def convert(
     progress, options = progress or Silent(), options or dataset.options
     layout = replace(layout, set_name=dataset.set_name)
     if share and options.consume:
-        refusal = f"{share}: the raw data of several ranks can't give its space to shards"
-        raise UsageError(refusal, "expected --consume without --rank", "use only one of them")
+        raise UsageError(
+            f"--consume can't be used by {share}: other ranks may still read the raw data",
+            "expected --consume or --rank, not both",
+            "leave out one of the two",
+        )
     with contextlib.nullcontext() if share else hold(layout.lock_paths):
         planned = _Conversion.plan_set(layout, engine, options, dataset, share, progress)
         planned = planned.joined()
@@ -411,8 +414,10 @@ class _Conversion(Struct, frozen=True):
         if not lost:
             return [], []
         count = number_of(len(lost), "shard")
+        pronoun = "it" if len(lost) == 1 else "them"
         self.progress.note(
-            f"{count} vanished or changed during the conversion: made again, {lost[0]} first"
+            f"{count} vanished or changed during the conversion, {lost[0]} first: "
+            f"making {pronoun} again"
         )
         journal.forget(lost)
         for name in lost:
@@ -425,8 +430,8 @@ class _Conversion(Struct, frozen=True):
             count = number_of(len(lost), "shard")
             raise WriteError(
                 f"{count} of {self.layout.output_dir} vanished or changed again, {lost[0]} first",
-                "expected that nothing else writes there",
-                "find out what removes or changes them, then run the same command again",
+                "expected that only this command writes in this folder",
+                "find out which program removes or changes shards, then run the same command again",
             )
         return todo, problems
 
@@ -468,7 +473,7 @@ class _Conversion(Struct, frozen=True):
             self._note_check()
         if self.share:
             merging = merge_command(layout)
-            progress.note(Hint(f"{self.share} is done; when all ranks are, run: ", merging))
+            progress.note(Hint(f"{self.share} is done; when all ranks are done, run: ", merging))
         elif self.options.consume:
             finish_consuming(self.splits, layout)
         splits = tuple(summary_of(split, shards, journal) for split in self.splits)
@@ -490,7 +495,7 @@ class _Conversion(Struct, frozen=True):
             return
         decode = command("verify", self.layout.output_dir, (("depth", "decode"),))
         self.progress.note(
-            f"every shard was done before and is kept: check {check} applies only to new shards"
+            f"every shard was done before and is kept: the check {check} applies only to new shards"
         )
         self.progress.note(Hint("to decode all images: ", decode))
 

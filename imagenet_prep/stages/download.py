@@ -95,7 +95,7 @@ class DownloadOptions(Struct, frozen=True):
         """How to fetch each file. Raises UsageError for fewer than 1 connection."""
         if self.connections < 1:
             raise UsageError(
-                f"can't fetch over {self.connections} connections", "expected at least 1"
+                f"can't download with {self.connections} connections", "expected at least 1"
             )
         return Manner(progress or Silent(), self.connections, self.pace)
 
@@ -366,7 +366,7 @@ def _targets(
     for key in only:
         if key not in ARCHIVES:
             known_keys = ", ".join(ARCHIVES)
-            raise UsageError(f"unknown archive {key!r}", f"expected some of {known_keys}")
+            raise UsageError(f"unknown archive {key!r}", f"expected one or more of {known_keys}")
         targets[key] = _target(layout, ARCHIVES[key], check_digest, digests.get(key))
     train = targets.get(facts.TRAIN)
     if train is None or part.is_whole or train.path.exists():

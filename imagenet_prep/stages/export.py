@@ -139,7 +139,7 @@ def _refuse_options(
         layout.refuse_urls()
     if out is None and copies_records:
         raise UsageError(
-            f"no folder OUT for {container}", "expected a folder for its files after DATA_DIR"
+            f"no OUT for the files of {container}", "expected a folder OUT after DATA_DIR"
         )
     if out is not None and packer_class.requires_utf8_paths and not _is_utf8(out):
         raise UsageError(

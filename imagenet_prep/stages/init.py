@@ -280,8 +280,9 @@ def _check_count(dataset: RecipeDataset, proposal: Proposal, target: Path) -> No
     count = sum(len(split.catalog) for split in dataset.splits)
     if count != len(proposal.names):
         files = number_of(count, "file")
-        problem = f"{target} was not written: it would take {files}, not {len(proposal.names):,}"
-        hint = "write a recipe whose `source` names the files"
+        found = f"{len(proposal.names):,}"
+        problem = f"{target} was not written: convert would read {files} by it, not {found}"
+        hint = "write a recipe of your own, whose `source` names the files"
         raise InputError(problem, "expected the files that init found, and no others", hint)
 
 

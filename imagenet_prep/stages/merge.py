@@ -97,7 +97,7 @@ def _refuse_damaged(manifest: Manifest, layout: Layout) -> None:
         count = number_of(len(damaged), "shard is", "shards are")
         raise InputError(
             f"{count} not as {layout.manifest_path} says, {damaged[0]} first",
-            "expected the recorded size, index and last record",
+            "expected the size, the index and the last record that this file lists",
             Hint("to see each fault: ", command("verify", layout.output_dir)),
         )
 

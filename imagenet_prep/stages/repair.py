@@ -115,7 +115,9 @@ def require_manifest(records: SetRecords) -> Manifest:
         return state.manifest
     if state.damage is not None:
         then = Hint(state.damage.remedy, "; then run ", mention("repair"), " again")
-        raise InputError(state.damage.detail, "expected the manifest as it was written", then)
+        raise InputError(
+            state.damage.detail, "expected the manifest as imagenet-prep convert wrote it", then
+        )
     if state.kind in ("nothing", "foreign"):
         raise InputError(
             f"no manifest in {layout.state_dir}: the content of each shard is unknown",
@@ -127,7 +129,7 @@ def require_manifest(records: SetRecords) -> Manifest:
         )
     raise InputError(
         state.sentence,
-        "expected a finished set, whose manifest records each shard",
+        "expected a finished set, whose manifest.json lists each shard",
         state.following,
     )
 
@@ -212,10 +214,10 @@ class _Repair(Struct, frozen=True):
             if is_contradicted and not agrees(self.layout, info):
                 raise InputError(
                     (
-                        f"manifest and journal in {self.layout.state_dir} contradict each other "
-                        f"about {name}"
+                        f"manifest.json and journal.jsonl in {self.layout.state_dir} list "
+                        f"different content of {name}"
                     ),
-                    "expected the same entry in both, or an index that agrees with the manifest",
+                    "expected the same content in both, or an index that agrees with manifest.json",
                     Hint(
                         "run the same ",
                         mention("convert"),

@@ -152,7 +152,7 @@ def _problems_in_words(verdict: Verdict, state: SetState) -> str:
     if _is_mendable(state):
         return sentence
     problem = verdict.shown_problems[0]
-    return Hint(f"{sentence}; {problem.subject}: ", problem.remedy or problem.detail)
+    return Hint(f"{sentence}. First problem, {problem.subject}: ", problem.remedy or problem.detail)
 
 
 # what next ----------------------------------------------------------------------------------------
