@@ -198,7 +198,7 @@ def test_a_set_that_is_not_finished_is_compared_with_its_plan(tmp_path: Path) ->
     found = verify(layout, ENGINE)
     assert [problem.kind for problem in found.problems] == [ProblemKind.UNFINISHED]
     assert found.notes[0].startswith(
-        "this conversion is not finished (2 of 2 shards done, but not its manifest); "
+        "this conversion is not finished (2 of 2 shards done, but manifest.json is missing); "
         "to resume: imagenet-prep convert"
     )
     assert f"--config {tmp_path}/recipe.yaml" in found.notes[0]

@@ -150,7 +150,7 @@ class SetState(Struct, frozen=True, dict=True):
         if self.kind == "unfinished":
             return f"{folder} holds an unfinished set: {self._missing_words()}"
         if self.manifest is None and not self.strays:
-            return f"{folder} holds a set without a usable plan and manifest: {self.reason}"
+            return f"{folder} holds a set that can't be read: {self.reason}"
         return f"{folder} holds files that contradict each other: {self.reason}"
 
     @property
@@ -215,8 +215,8 @@ class SetState(Struct, frozen=True, dict=True):
         if self.damage is not None:
             return self.damage.detail
         if self.records.usable_manifest is not None:
-            return "its manifest is older than its plan"
-        return "not its manifest"
+            return f"{self.layout.manifest_path.name} is older than {self.layout.plan_path.name}"
+        return f"{self.layout.manifest_path.name} is missing"
 
     def _missing_words(self) -> str:
         count = number_of(len(self.missing), "shard is", "shards are")
@@ -463,12 +463,12 @@ def _contradiction(
         state = f"is {kind}"
         if name in sizes and kind == IN_WORDS["file"]:
             state = f"has {number_of(sizes[name], 'byte')}"
-        expected = f"the manifest lists {manifest.shards[name].size:,} bytes"
+        expected = f"manifest.json lists {manifest.shards[name].size:,} bytes"
         count = f" ({number_of(len(missing), 'shard')} in all)" if len(missing) > 1 else ""
         return f"{name} {state}, and {expected}{count}"
     name = next(iter(strays))
     count = f" ({number_of(len(strays), 'file')} in all)" if len(strays) > 1 else ""
-    return f"{name} is not a shard of its manifest{count}"
+    return f"{name} is not in manifest.json{count}"
 
 
 def _journalled(layout: Layout) -> dict[str, ShardInfo]:
