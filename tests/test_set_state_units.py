@@ -574,7 +574,7 @@ def test_a_damaged_plan(layout: Layout) -> None:
             dict(state.journalled),
             None,
         )
-        assert state.following == RESUME
+        assert state.following == REWRITE
         make_shards(layout, made_plan())
 
 

@@ -121,6 +121,11 @@ class SetState(Struct, frozen=True, dict=True):
         return self.manifest is not None and self.kind in ("finished", "contradictory")
 
     @property
+    def is_without_records(self) -> bool:
+        """Whether it was made here, and neither its plan nor its manifest can be used."""
+        return self.kind == "contradictory" and self.manifest is None and not self.strays
+
+    @property
     def has_prefixes(self) -> bool:
         """Whether the folder has sets with prefixes."""
         return bool(self.layout.set_name) or len(self.layout.sets()) > 1
@@ -149,7 +154,7 @@ class SetState(Struct, frozen=True, dict=True):
             return f"{folder} holds every shard of a set, but {self.fault_of_manifest}"
         if self.kind == "unfinished":
             return f"{folder} holds an unfinished set: {self._missing_words()}"
-        if self.manifest is None and not self.strays:
+        if self.is_without_records:
             return f"{folder} holds a set that can't be read: {self.reason}"
         return f"{folder} holds files that contradict each other: {self.reason}"
 
@@ -176,7 +181,7 @@ class SetState(Struct, frozen=True, dict=True):
     def _remedy(self) -> str:
         """The command for files that contradict each other, or what to do."""
         if self.manifest is None:
-            return _MOVE_STRAYS if self.strays else RESUME
+            return _MOVE_STRAYS if self.strays else REWRITE
         if self.missing and not self.strays:
             return self._make_again()
         return Hint("to see each file: ", command("verify", self.layout.output_dir))
