@@ -784,7 +784,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     ),
     "CVAT: an entity": (
         {"annotations.xml": '<!DOCTYPE a [<!ENTITY b "c">]>' + cvat(("a.jpg", CVAT_BOX))},
-        "annotations.xml: it holds <!DOCTYPE, which can declare entities",
+        "annotations.xml: it holds <!DOCTYPE",
     ),
     "Label Studio: two annotators": (
         {
@@ -792,11 +792,11 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
                 [{**(one := task("/x/a.jpg", percent(CAT))), "annotations": one["annotations"] * 2}]
             )
         },
-        "p.json: [0] (id 7): 2 annotations of the task are not cancelled; expected one",
+        "p.json: [0] (id 7): the task has 2 annotations that are not cancelled; expected one",
     ),
     "Label Studio: rotated": (
         {"p.json": json.dumps([task("/x/a.jpg", percent(CAT, rotation=30))])},
-        "object 1: the region is rotated; expected a rotation of 0",
+        "object 1: the region is rotated; expected a shape without rotation",
     ),
     "Label Studio: turned": (
         {"p.json": json.dumps([_with_results(image_rotation=90)])},
@@ -858,13 +858,12 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     },
     "VIA: rotated": (
         {"v.json": json.dumps(via(region("cat", "ellipse", cx=30, cy=20, rx=9, ry=3, theta=1.5)))},
-        "regions[0]: the region is rotated; expected a theta of 0",
+        "regions[0]: the region is rotated; expected a shape without rotation",
     ),
     "CSV: the class may be one of two columns": (
         {"b.csv": "image,x1,y1,x2,y2,kind,breed\na.jpg,1,1,2,2,x,y\n"},
-        "no column has a usual name of a class; expected one of kind, breed, or a column such as "
-        "label or class; "
-        "if it is one of them, choose it: "
+        "no column has a usual name of a class; expected a column such as label or class; others: "
+        "kind, breed; if another column has the class names: "
         "imagenet-prep init in --as csv-boxes --label kind --output ",
     ),
     "CSV: a row cut short, and a column of images of another name": (
@@ -891,7 +890,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     ),
     "CUB: a short line": (
         {"images.txt": "1 a.jpg\n", "bounding_boxes.txt": "1 1 1 2 2\n1\n"},
-        "bounding_boxes.txt, line 2: the line has 1 value; expected 5",
+        "bounding_boxes.txt, line 2: the line has 1 value; expected 5: image id, x, y, width, height",
     ),
     "FiftyOne: a number, and no names of classes": (
         {
@@ -919,7 +918,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
         },
         (
             "samples.json: samples[0].ground_truth.detections[0]: there is no class 5; "
-            "expected 0 to 0, the numbers of `classes`"
+            "expected the number of a class: `classes` has 1 name, numbered from 0"
         ),
     ),
     "WIDER: the file ends too early": (

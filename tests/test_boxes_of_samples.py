@@ -95,7 +95,7 @@ def test_a_class_beyond_the_names_counts_them(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         load(tmp_path / "r.yaml", None, ENGINE)
     assert caught.value.what.endswith("row 1: the class of a box is 3")
-    assert caught.value.detail == "expected at most 0: 1 class has a name"
+    assert caught.value.detail == "expected a number below 1: only 1 class has a name"
 
 
 def test_images_without_a_tag_are_a_question(tmp_path: Path) -> None:
@@ -118,5 +118,5 @@ def test_two_fields_of_boxes_are_refused(tmp_path: Path) -> None:
         tmp_path / "data",
         **{"a.jpg": picture("a.jpg"), "samples.json": json.dumps({"samples": [sample]}).encode()},
     )
-    with pytest.raises(InputError, match="detections in model_1, model_2"):
+    with pytest.raises(InputError, match="several fields with detections: model_1, model_2"):
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)

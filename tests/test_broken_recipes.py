@@ -124,7 +124,7 @@ RECIPES = {
         "line 3: not valid YAML",
         "check the brackets, quotes and indentation",
     ),
-    "no mapping": ("- source\n", "is not a recipe", "a mapping of keys, got a list"),
+    "no mapping": ("- source\n", "is not a recipe", "got a list"),
     "not UTF-8": (b"seed: 1\n# \xff\n", "line 2: not UTF-8", ""),
     "not UTF-8, after a mark": (b"\xef\xbb\xbfseed: 1\n\xff\n", "line 2: not UTF-8", ""),
     "nested without end": ("[" * 5000 + "]" * 5000, "nested too deep", ""),
@@ -136,35 +136,35 @@ RECIPES = {
     ),
     "class folders of files": (
         "source: {files: x, class_folder: inner}\n",
-        "files has no use for it",
+        "it can't be combined with files",
         "or tar",
     ),
-    "no file": ("source: {files: []}\n", "line 1: source.files: nothing in it", "a pattern"),
+    "no file": ("source: {files: []}\n", "line 1: source.files: it is empty", "a pattern"),
     "an empty mapping of files of labels": (
         FILES + "labels: {file: {}}\n",
-        "labels.file: nothing in it",
+        "labels.file: it is empty",
         "a path",
     ),
     "no file of boxes": (
         FILES + "boxes: {coco: {train: []}}\n",
-        "boxes.coco.train: nothing in it",
+        "boxes.coco.train: it is empty",
         "a path",
     ),
-    "no folder of masks": (FILES + "mask: {folder: []}\n", "mask.folder: nothing in it", "a path"),
+    "no folder of masks": (FILES + "mask: {folder: []}\n", "mask.folder: it is empty", "a path"),
     "no file of a split": (
         "source:\n  tfrecord:\n    train: []\n",
-        "line 3: source.tfrecord.train: nothing in it",
+        "line 3: source.tfrecord.train: it is empty",
         "a pattern",
     ),
     "no split of files": (
         "source: {parquet: {}}\n",
-        "line 1: source.parquet: nothing in it",
+        "line 1: source.parquet: it is empty",
         "a pattern",
     ),
     "a word for a split": (
         FOLDERS + "splits: {train: true}\n",
-        "splits.train: true describes no split",
-        "value: ...}",
+        "splits.train: it is true",
+        "such as {folder: train}",
     ),
     "two sources in one": (
         "source:\n  files: a\n  tar: b\n",
@@ -181,7 +181,7 @@ RECIPES = {
         "line 2: shard_size: '100 megabytes'",
         "100MB",
     ),
-    "half a range": (FILES + "min_val: 0\n", "line 2: min_val: max_val is missing", "both"),
+    "half a range": (FILES + "min_val: 0\n", "line 2: min_val: it requires max_val", "both"),
     "endless range": (
         FILES + "min_val: 0\nmax_val: 1e999\n",
         "line 3: max_val: it is inf",
@@ -205,7 +205,7 @@ RECIPES = {
     ),
     "no place": (
         FOLDERS + "splits:\n  train: {}\n",
-        "line 3: splits.train: nothing in it",
+        "line 3: splits.train: it is empty",
         "one of folder",
     ),
     "fractions of a little more than 1": (
@@ -215,7 +215,7 @@ RECIPES = {
     ),
     "fractions of a list of files": (
         "manifest_file: m.txt\nsplits: {a: 0.5, b: 0.5}\nstratified: true\n",
-        "line 3: stratified: manifest_file and stratified can't be combined",
+        "line 3: stratified: it can't be combined with manifest_file",
         "one of the two",
     ),
     "split's first sign": (
@@ -246,8 +246,8 @@ RECIPES = {
     "layout": (FILES + "record: imagenet\n", "no kind of record is called 'imagenet'", "inception"),
     "inception of numbers": (
         FILES + "content: array\nrecord: inception\n",
-        "line 3: record",
-        "a mapping",
+        "line 3: record: it can't be combined with content: array",
+        "as a JPEG",
     ),
     "no column": (
         FOLDERS + "record:\n  a: encoded\n  b: hight\n",
@@ -303,13 +303,13 @@ RECIPES = {
     ),
     "words that are none": (
         FOLDERS + "classes: {daisy: , rose: flower}\n",
-        "line 2: classes.daisy: the class has no words",
-        "the words for that class",
+        "line 2: classes.daisy: the words that describe the class are missing",
+        "names alone: classes: [a, b]",
     ),
     "words that are a number": (
         FOLDERS + "classes: {daisy: 3, rose: flower}\n",
         "line 2: classes.daisy: the words of the class are not a text",
-        "the words for that class",
+        "names alone: classes: [a, b]",
     ),
     "no classes": (FOLDERS + "classes: []\n", "classes: no class is named", "at least one"),
     "a class three times in a file": (
@@ -400,7 +400,7 @@ INPUTS = {
     ),
     "hidden files alone": (
         "source: {folders: hidden}\n",
-        "line 1: no files in ",
+        "line 1: no file in ",
         "skipped: rose/.0.png (hidden)",
     ),
     "masks in a file": (
@@ -429,12 +429,12 @@ INPUTS = {
     "one manifest of two, and a pattern": (
         f"{PAIR}input_file_pattern: 'arrays/*.npy'\n",
         "pair-b.txt is not there, but pair-a.txt exists",
-        "for each split, or for none\nadd it, or remove the other one: all are made again",
+        "for each split, or no list\nadd this list; or remove ",
     ),
     "one manifest of two, and no pattern": (
         PAIR,
         "pair-b.txt is not there, but pair-a.txt exists",
-        "expected a manifest for each split\nadd it",
+        "expected a list of files for each split\nadd this list",
     ),
     "a manifest that leads out": (
         "manifest_file: out.txt\n",
@@ -520,12 +520,12 @@ INPUTS = {
     ),
     "labels of what is gone": (
         FILES + "labels: more.txt\n",
-        "more.txt: 1 path matches no single file of the source",
+        "more.txt: 1 path has no file in the source, or several",
         "2.npy (line 3)",
     ),
     "labels of other files": (
         FILES + "labels: {file: others.txt, unlabelled: skip}\n",
-        "others.txt: no path matches a single file of the source: q/5.npy (line 1)",
+        "others.txt: no path has exactly one file in the source: q/5.npy (line 1)",
         "expected paths such as arrays/0.npy",
     ),
     "two lines of one file": (
@@ -566,7 +566,7 @@ INPUTS = {
     ),
     "JSON of no file": (
         FILES + "labels: nofile.json\n",
-        "nofile.json names no file",
+        "nofile.json has no line with a file",
         "",
     ),
     "labels without paths, below a comment": (
@@ -582,7 +582,7 @@ INPUTS = {
     "labels of two files, and one that is not there": (
         FILES + "labels: {file: {train: less.csv, test: more.csv}}\n",
         "less.csv, ",
-        "more.csv: 1 path matches no single file of the source: 2.npy (",
+        "more.csv: 1 path has no file in the source, or several: 2.npy (",
     ),
     "no labels in two files": (
         FILES + "labels: {file: {train: less.csv, test: less3.csv}}\n",
@@ -601,7 +601,7 @@ INPUTS = {
     ),
     "a value of no split": (
         FILES + "labels: {file: splits.csv, split: part}\nsplits: {train: {value: x}}\n",
-        "the column part has y, and `splits` of ",
+        "the column part has y, but no split in ",
         "add a split to `splits`: NAME: {value: y}",
     ),
     "a column of splits without a value": (
@@ -611,7 +611,7 @@ INPUTS = {
     ),
     "a number that is no class": (
         FILES + "labels: less2.txt\nclasses: [10, 20]\nrecord: {l: label}\n",
-        "less2.txt, line 1: the label is 0, expected one of 10, 20",
+        "less2.txt, line 1: the label 0 is not among the classes of the recipe: 10, 20",
         "",
     ),
     "no value for a file": (
@@ -725,7 +725,11 @@ INPUTS = {
         "rose/0.png is in rose",
         "recipe.yaml",
     ),
-    "a label beyond the classes": (BEYOND, "less2.txt, line 2: the label is 1, expected 0;", ""),
+    "a label beyond the classes": (
+        BEYOND,
+        "less2.txt, line 2: the label is 1, but the only class has the number 0;",
+        "",
+    ),
     "a file beside class folders": (
         "source: {folders: loose}\n",
         "x.png is in no class folder",
@@ -738,7 +742,7 @@ INPUTS = {
     ),
     "a PPM": (
         "source: {folders: ppms}\n",
-        "1 file is not known as an image: rose/0.ppm\n",
+        "1 file is not recognised as an image: rose/0.ppm\n",
         ".jpg, .jpeg, .png",
     ),
     "a link of a folder": (
@@ -770,12 +774,12 @@ INPUTS = {
     ),
     "a folder of a split within another one": (
         "source: {files: 'flowers/*/*'}\nsplits: {train: {folder: [flowers, flowers/rose]}}\n",
-        "flowers/rose/0.png is in several folders of split train: flowers/, flowers/rose/",
-        "every file in one of them",
+        "the folders flowers/ and flowers/rose/ of split train both have flowers/rose/0.png",
+        "remove flowers/rose/ from `splits` in the recipe: flowers/ includes it",
     ),
     "a name of two files in a manifest of a split": (
         FOLDERS + "splits: {train: {manifest: bare.txt}}\n",
-        "bare.txt, line 1: 0.png leads to no file of `source`, or to several",
+        "bare.txt, line 1: 0.png matches no file of `source`, or several",
         "expected the path of one file in each line",
     ),
     "a label of two files": (

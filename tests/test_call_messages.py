@@ -16,10 +16,10 @@ REFUSED: dict[str, tuple[str, str]] = {
         "download d --only boxes --source huggingface",
         "expected train or validation, or both",
     ),
-    "--list and a folder": ("init --list d", "--list with other arguments"),
+    "--list and a folder": ("init --list d", "or --list alone"),
     "a recipe in two places": (
         "init --example food101 a.yaml --output b.yaml",
-        "two files to write: a.yaml and b.yaml",
+        "with at most one file to write",
     ),
     "--consume by --set": (
         "run d --set consume=1 --engine ray",

@@ -830,16 +830,22 @@ class Refusal(NamedTuple):
 
 REFUSALS = {
     "a new class": Refusal(
-        ("cat", "emu"), "", "emu is no class of train", "classes: [cat, dog, fox, emu]"
+        ("cat", "emu"),
+        "",
+        "emu is a new class, which the shards of train",
+        "classes: [cat, dog, fox, emu]",
     ),
     "names that YAML quotes": Refusal(
         ("cat", "null", "1e3: a, b"),
         "",
-        "1e3: a, b is no class of train",
+        "1e3: a, b is a new class, which the shards of train",
         'classes: [cat, dog, fox, "1e3: a, b", "null"]',
     ),
     "other classes": Refusal(
-        ("a", "b"), "", "a is no class of train", "classes: [cat, dog, fox, a, b]"
+        ("a", "b"),
+        "",
+        "a is a new class, which the shards of train",
+        "classes: [cat, dog, fox, a, b]",
     ),
     "another order": Refusal(
         ("cat", "dog"),
@@ -1009,5 +1015,5 @@ def test_numbers_of_parquet_that_mean_something_else_are_refused(tmp_path: Path)
         make(tmp_path, recipe.format("val"), "val.yaml")
     assert caught.value.hint.startswith("give the classes of boxes the same numbers in all files")
     numbered = recipe.format("val") + "boxes: {names: [cat, dog]}\n"
-    with pytest.raises(UsageError, match="line 3: boxes: only names in it"):
+    with pytest.raises(UsageError, match="line 3: boxes: it has only names"):
         make(tmp_path, numbered, "val.yaml")

@@ -352,7 +352,7 @@ def test_commands_to_copy_call_the_program_as_it_was_called(tmp_path: Path) -> N
     assert shlex.split(as_json["next_command"])[0] == str(program)
     (tmp_path / "none").mkdir()
     error = off_path(program, "verify", "none", cwd=tmp_path).stderr
-    assert after(error, "or, to make them: ")[:2] == [str(program), "download"]
+    assert after(error, "run the next step: ")[:2] == [str(program), "download"]
 
 
 def test_a_path_that_begins_with_a_dash_can_be_copied(tmp_path: Path, tiny_data_dir: Path) -> None:
@@ -544,7 +544,7 @@ def test_a_folder_of_raw_data_is_no_data_dir(tmp_path: Path) -> None:
     }:
         ran = prep(name, raw)
         said = ran.stdout + ran.stderr
-        assert f"imagenet-prep {named} {tmp_path}" in re.split(r"next: |\n|    ", said)
+        assert f"imagenet-prep {named} {tmp_path}" in re.split(r"next: |shards: |\n|    ", said)
         assert str(raw / "raw-data") not in said
 
 
@@ -597,4 +597,5 @@ def test_demo_leaves_a_folder_alone_that_holds_something(tmp_path: Path) -> None
     numbers = Layout(tmp_path / "new").demo_path
     for damaged in ("{", "[1]", '{"classes": 2}'):
         numbers.write_text(damaged)
-        assert error_lines(command(*small, status=2))[0] == f"error: {numbers} can't be understood"
+        refused = error_lines(command(*small, status=2))
+        assert refused[0] == f"error: {tmp_path / 'new'} holds other files"

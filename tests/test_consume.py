@@ -339,7 +339,7 @@ def test_what_was_begun_goes_on_only_when_asked(layout: Layout, expected: dict[s
         for path in existing(layout.consumed_dir, "**/*")
         if path.is_file()
     }
-    with pytest.raises(UsageError, match="is being consumed") as refused:
+    with pytest.raises(UsageError, match="has started to use up") as refused:
         made(layout, PLAIN)
     assert refused.value.hint == "run the same command with --consume"
     with pytest.raises(InputError, match="was consumed"):
@@ -425,7 +425,7 @@ def test_where_it_can_not_be_done(
     a disk without the little that it takes.
     """
     elsewhere = Layout(layout.data_dir, output=tmp_path / "out")
-    assert "can't give its space to shards in" in refused(elsewhere).what
+    assert "shards in another folder" in refused(elsewhere).what
     assert (
         "can't convert only imagenette"
         in refused(layout, CONSUME.replace(classes="imagenette")).what
@@ -464,9 +464,9 @@ def test_copies_whose_space_can_not_be_given_back(
         ),
         (
             "run --source huggingface --output out --dry-run",
-            "can't give its space to shards in out",
+            "--consume can't be combined with shards in another folder, out",
         ),
-        ("convert --config recipe.yaml", "expected the archives of ImageNet"),
+        ("convert --config recipe.yaml", "only the archives of ImageNet can be downloaded again"),
     ],
 )
 def test_what_could_not_be_consumed_is_not_downloaded(tmp_path: Path, words: str, why: str) -> None:

@@ -157,7 +157,7 @@ REFUSED = {
     "no fractions": (
         FOLDERS + "stratified: true\n",
         TWO,
-        "line 2: stratified: there are no fractions",
+        "line 2: stratified: it requires splits by fractions",
     ),
     "no labels": (
         FILES + STRATIFIED[len(FOLDERS) :],

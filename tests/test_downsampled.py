@@ -282,12 +282,12 @@ def _map_twice(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (_both_forms, "are one batch in two forms"),
+        (_both_forms, "are the same batch"),
         (_labels_from_0, "val_data has the label 0"),
         (_cut, "train_data_batch_2 can't be read as arrays"),
         (_runs_code, "requires builtins.print"),
         (_other_length, "these arrays are not images with a label each"),
-        (_map_twice, "map_clsloc.txt, line 2: the label 1 is in a line before it, too"),
+        (_map_twice, "map_clsloc.txt, line 2: the label 1 is also in an earlier line"),
     ],
 )
 def test_what_would_give_wrong_records_is_refused(

@@ -461,12 +461,12 @@ def read(tf: Any, path: Path) -> Labels:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("--list x", "expected --list without them"),
-        ("--list --example mnist", "expected --list without them"),
-        ("--example mnist --as coco", "expected --example NAME, and at most the file to write"),
+        ("--list x", "or --list alone; "),
+        ("--list --example mnist", "or --list alone; "),
+        ("--example mnist --as coco", "or --example NAME, with at most one file"),
         ("--example food101 my.yaml", "my.yaml already exists"),
         ("--example food", "expected food101, perhaps\nimagenet-prep init --list"),
-        ("", "expected a folder or a file of data, --list"),
+        ("", "expected a folder or a file of data, with any options; "),
     ],
 )
 def test_words_that_init_does_not_take(tmp_path: Path, words: str, said: str) -> None:

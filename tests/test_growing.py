@@ -202,7 +202,7 @@ def test_ranks_grow_a_set_together(folder: Path) -> None:
         ("gone", "differs from earlier runs: 1 file is not in split train any more: a/0000.jpg"),
         ("longer", "differs from earlier runs: 1 file has another length now: a/0000.jpg"),
         ("same length", " differ: other images, or a copy that did not keep the times"),
-        ("new first class", "Z is no class of train"),
+        ("new first class", "Z is a new class, which the shards of train"),
         ("without grow", "other inputs or with other settings"),
     ],
 )
@@ -346,7 +346,7 @@ def test_without_plan_and_index_nothing_is_guessed(folder: Path) -> None:
     add(folder, 60, 63, "a", "b", "c")
     _empty(_planned_files(layout, "*/names.*"))
     layout.index_paths("train-00002-of-00004")[1].unlink()
-    words = r"the plan in .* and the index of train-00002-of-00004 are damaged or gone"
+    words = r"two files of the set are damaged or missing: .*plan.json and "
     with pytest.raises(InputError, match=words):
         make(folder)
     assert shards(layout) == first
@@ -365,7 +365,7 @@ def test_repair_beside_a_damaged_plan(
     layout.shard_path("train-grown2-00001-of-00002").write_bytes(b"")
     damage(_planned_files(layout, pattern))
     if not load_plan(layout):
-        with pytest.raises(InputError, match=r"plan of r, .*damaged") as refused:
+        with pytest.raises(InputError, match=r"recipe of r .*damaged") as refused:
             verify_and_repair(layout, ENGINE)
         assert "run the same imagenet-prep convert, with --config RECIPE" in refused.value.hint
         make(folder)

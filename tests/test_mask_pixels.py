@@ -233,7 +233,13 @@ def test_a_mask_of_several_frames_is_refused(read: Callable[[bytes], object], fo
 
 @pytest.mark.parametrize(
     ("content", "hint"),
-    [(jpeg_file(), "make the mask again as PNG"), (b"text", "replace the mask")],
+    [
+        (
+            jpeg_file(),
+            "get the mask as it was before JPEG: a PNG made of it may have wrong values, too",
+        ),
+        (b"text", "replace the mask"),
+    ],
     ids=["JPEG", "text"],
 )
 def test_the_file_of_an_object_has_the_advice_of_its_fault(

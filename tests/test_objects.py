@@ -321,7 +321,7 @@ def test_one_of_several_sets_claims_a_place(
         path.unlink()
     refused = prep(*call(other))
     assert refused.returncode == 2
-    assert "has the plan of a set with other images or settings" in refused.stderr
+    assert "is for a set with other images or settings" in refused.stderr
     assert "these differ: seed" in refused.stderr
     right(*call(other), "--overwrite")
     right(*call(other))

@@ -143,8 +143,8 @@ def test_it_runs_once_and_everything_later_reads_what_it_yielded(tmp_path: Path)
     assert shards(tmp_path) == before
     assert "12" in command_here("verify", "out", "--config", "r.yaml", cwd=tmp_path).stdout
     said = command_here("verify", "--config", "r.yaml", cwd=tmp_path, status=2).stderr
-    assert "no rows of mine:rows are kept in .\n" in said
-    assert said.endswith("\nimagenet-prep verify DATA_DIR --config r.yaml\n")
+    assert "the rows of mine:rows are not stored in .\n" in said
+    assert said.endswith("give that folder: imagenet-prep verify DATA_DIR --config r.yaml\n")
     command_here("status", "out", cwd=tmp_path)
     convert(tmp_path)
     assert runs(tmp_path) == 1
@@ -227,7 +227,7 @@ def test_a_changed_module_asks_again(tmp_path: Path) -> None:
     convert(tmp_path, "--allow-python")
     before = shards(tmp_path)
     write(tmp_path, ROWS.replace('"cat" if', '"wolf" if'))
-    assert "which changed since its rows were kept" in convert(tmp_path, status=2)
+    assert "which changed since its rows were stored" in convert(tmp_path, status=2)
     said = convert(tmp_path, "--allow-python", status=2)
     assert "--overwrite" in said
     assert shards(tmp_path) == before
@@ -246,7 +246,7 @@ def test_another_function_is_no_changed_file(tmp_path: Path) -> None:
     assert "changed" not in said
     assert (
         f"convert would run mine:others of {tmp_path}/mine.py: "
-        "the rows that are kept are those of mine:rows"
+        "the stored rows are those of mine:rows"
     ) in said
 
 
@@ -350,7 +350,7 @@ FAULTS = {
     ),
     "no bytes": (
         "def rows():\n    yield {'image': b''}\n",
-        "row 1: image has no bytes",
+        "row 1: image is empty",
     ),
     "other bytes": (
         "def rows():\n    yield {'file_name': 'a.jpg', 'x': b'1'}\n",
@@ -411,7 +411,8 @@ FAULTS = {
     ),
     "no image": (
         "def rows():\n    yield {'label': 'a'}\n",
-        "no key of the rows names the images expected file_name, or image with the bytes, got label",
+        "the rows have no key for the image expected file_name (a path) or image (the bytes of a file), "
+        "got label",
     ),
     "a lost file": (
         "def rows():\n    yield {'file_name': 'gone.jpg'}\n",
@@ -423,7 +424,7 @@ FAULTS = {
     ),
     "an empty key": (
         "def rows():\n    yield {'file_name': 'a.jpg', '': 2}\n",
-        "row 1: a key is '' (str) expected texts that are not empty",
+        "row 1: a key is '' (str) expected keys that are texts",
     ),
     "a name that is no text": (
         "P = open('a.jpg', 'rb').read()\ndef rows():\n    yield {'image': P, 'file_name': 5}\n",
@@ -432,8 +433,8 @@ FAULTS = {
     "a hidden name": (
         "P = open('a.jpg', 'rb').read()\ndef rows():\n"
         "    yield {'image': P, 'file_name': '.a.jpg'}\n",
-        "row 1: file_name is '.a.jpg' (str) expected a path such as train/cat.png: with /, and no "
-        "folder or file that is hidden",
+        "row 1: file_name is '.a.jpg' (str) expected a path such as train/cat.png, without \\, "
+        "in which no folder or file is empty or starts with a dot",
     ),
     "no image at all": (
         "def rows():\n    yield {'image': {'path': 'a.jpg'}}\n",
@@ -454,7 +455,7 @@ FAULTS = {
     ),
     "not an image": (
         "def rows():\n    yield {'image': b'words', 'label': 1}\n",
-        "error: mine:rows, row 1: 1 file is not known as an image: 000001 ",
+        "error: mine:rows, row 1: 1 file is not recognised as an image: 000001 ",
     ),
 }
 
@@ -639,9 +640,9 @@ def test_a_damaged_sealed_file_is_found(tmp_path: Path, place: str) -> None:
     ran = prep_here("repair", "out", cwd=tmp_path)
     assert ran.returncode != 0
     if place != "image":
-        assert "no intact rows of mine:rows are kept" in ran.stderr
+        assert "the stored rows of mine:rows are missing or damaged" in ran.stderr
         assert ran.stderr.endswith(
-            f"\nimagenet-prep convert out --config {tmp_path}/r.yaml --allow-python\n"
+            f"run it again: imagenet-prep convert out --config {tmp_path}/r.yaml --allow-python\n"
         )
     assert "--allow-python" in ran.stdout + ran.stderr
     ran = prep_here("convert", "out", "--config", "r.yaml", cwd=tmp_path)

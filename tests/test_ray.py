@@ -441,7 +441,7 @@ def test_a_task_that_kills_three_workers_has_failed(
     failed = outcomes.pop(2)
     assert isinstance(failed, Failed)
     assert isinstance(failed.error, DataProblemsError)
-    assert f"a worker died {TRIES} times" in str(failed.error)
+    assert "every worker process that tried this task died" in str(failed.error)
     assert len(list(tmp_path.glob("death-*"))) == TRIES
     assert outcomes == {number: Done(number, number) for number in (0, 1, 3, 4)}
 

@@ -70,7 +70,7 @@ def test_files_of_another_content_are_told_apart(tmp_path: Path, is_skipping: bo
         recipe += "on_damaged: skip\n"
     error = refusal(tmp_path, recipe)
     name = "in/3.txt" if is_skipping else "in/2.ppm"
-    assert f"1 file is not known as an image: {name}" in error
+    assert f"1 file is not recognised as an image: {name}" in error
     assert "convert it to JPEG or PNG, or remove it" in error
     assert "or write content:" not in error
     assert "on_damaged: skip" not in error
@@ -192,4 +192,6 @@ def test_manifests_with_images_that_have_no_annotation(tmp_path: Path) -> None:
         "manifest_file: m.txt\nsplits: {train: 0.5, test: 0.5}\n"
         "boxes: {csv: b.csv, unannotated: skip}\n"
     )
-    assert "boxes: 2 images have no annotation, and would be skipped" in refusal(tmp_path, recipe)
+    assert "boxes: 2 images have no annotation, but the manifests list them: " in refusal(
+        tmp_path, recipe
+    )

@@ -141,7 +141,7 @@ def test_repair_wants_the_same_recipe(tmp_path: Path) -> None:
     (tmp_path / "recipe.yaml").write_text("source: {folders: flowers}\nshards: 2\nquality: 50\n")
     differs = command("repair", layout.data_dir, status=4).stderr
     assert "other settings than the shards were made with: codec, quality\n" in differs
-    assert "expected codec: nothing, got " in differs
+    assert "expected codec: not set, got " in differs
     recipe = tmp_path / "recipe.yaml"
     recipe.unlink()
     gone = command("repair", layout.data_dir, status=4).stderr
@@ -182,10 +182,10 @@ def test_imagenet_is_not_begun_in_the_set_of_a_recipe(tmp_path: Path) -> None:
         before = contents(layout)
         for stage in ("run", "convert"):
             refused = command(stage, layout.data_dir, status=2).stderr
-            assert "holds the set of the recipe flowers" in refused
+            assert "holds the data set flowers, made with a recipe" in refused
             assert f"convert {layout.data_dir} --config {tmp_path}/flowers.yaml" in refused
             assert contents(layout) == before
-    with pytest.raises(UsageError, match="recipe flowers"):
+    with pytest.raises(UsageError, match="data set flowers"):
         run(layout, ENGINE)
 
 

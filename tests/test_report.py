@@ -589,8 +589,8 @@ def test_a_worker_that_dies_costs_its_shard(
     write_report(layout, make_engine("processes", 2), VERDICT)
     page = Page(page_of(layout))
     assert (
-        "Not counted below: train-00001-of-00004 could not be read to its end: a worker died"
-        in page.text
+        "Not counted below: train-00001-of-00004 could not be read to its end: every worker process "
+        "that tried this task died" in page.text
     )
     assert len(page.images()) == 48
 

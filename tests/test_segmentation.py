@@ -706,7 +706,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a text in a polygon": (
         {"segmentation": [[1, 1, "x", 1, 5, 5]]},
-        "segmentation[0][2]: expected a number, got a text\nexpected polygons",
+        "segmentation[0][2]: expected a number, got a text\nexpected a list of polygons",
     ),
     "runs of another size": (
         {"segmentation": {"counts": [9], "size": [3, 3]}},

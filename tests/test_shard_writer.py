@@ -378,7 +378,7 @@ def test_one_file_is_written_record_by_record(tmp_path: Path) -> None:
         file.write(image=b"\xff\xd8", label=3)
         with pytest.raises(UsageError, match="record 1"):
             file.write(label="three")
-        with pytest.raises(UsageError, match="expected one of the two"):
+        with pytest.raises(UsageError, match="not both"):
             file.write({"label": 4}, image=b"")
         with pytest.raises(UsageError):
             file.write()

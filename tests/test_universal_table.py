@@ -498,7 +498,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ("file_name,label\n1.jpg,a\n", "t.csv, line 2: {}/1.jpg is not there"),
         (
             "file_name,label\nthere.jpg,a\n1.jpg,b\n2.jpg,c\n",
-            "t.csv, line 3: 2 files of 3 are not there, first: {}/1.jpg",
+            "t.csv, line 3: 2 files of 3 do not exist, first: {}/1.jpg",
         ),
         (
             "file_name,label\nthere.jpg,a\nthere.jpg,b\n",
@@ -512,7 +512,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ("file_name,label\n../x.jpg,a\n", "x.jpg is outside of the data"),
         (
             "name,label\nthere.jpg,a\n",
-            "no column names the images expected file_name, got name, label",
+            "no column has the paths of the images expected a column file_name, got name, label",
         ),
         (
             "file_name,label\nfolder,a\nthere.jpg,b\n1.jpg,c\n",
@@ -535,11 +535,13 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
             "it has xmin, ymin, and no xmax, ymax expected a column for each of xmin, ymin, xmax, ymax",
         ),
         ("file_name,xmax\nthere.jpg,1\n", "it has xmax, and no xmin, ymin, ymax"),
-        ("file_name,xmin,ymin,xmax,ymax\nthere.jpg,1,1,2,2\n", "no class of the boxes"),
+        (
+            "file_name,xmin,ymin,xmax,ymax\nthere.jpg,1,1,2,2\n",
+            "no column has the class of each box",
+        ),
         (
             "file_name,label,xmin,ymin,xmax,ymax\nthere.jpg,a,1,1,2,2\n",
-            "expected a column class or category with the class of each box; "
-            "label is the class of an image",
+            "expected a column class or category; label is the class of the whole image",
         ),
         (
             "file_name,xmin,ymin,xmax,ymax,class\nthere.jpg,1,1,2,,a\n",
@@ -551,11 +553,11 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ),
         (
             "file_name,xmin,ymin,xmax,ymax,class\nthere.jpg,.1,.1,.2,.5,a\n",
-            "t.csv, line 2: the corners of a box are 0.1, 0.1, 0.2, 0.5",
+            "line 2: no box has a corner of 2 or more; those of this box are 0.1, 0.1, 0.2, 0.5",
         ),
         (
             "file_name,xmin,ymin,xmax,ymax,class\nthere.jpg,.1,.1,.2,.5,a\nother.jpg,.1,.1,.9,1,a\n",
-            "and no box has one of 2 or more",
+            "no box has a corner of 2 or more",
         ),
         (
             "file_name,xmin,ymin,xmax,ymax,class,width,height\nthere.jpg,1,1,9,9,a,20,20\n",
@@ -636,7 +638,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ("file_name,mask\nthere.jpg,folder\n", "the mask {}/folder is not a file"),
         (
             "file_name,mask\nthere.jpg,m.png\nother.jpg,\n",
-            "other.jpg has no mask expected one in every row: 1 image has one",
+            "other.jpg has no mask expected a mask in every row, or in none: 1 image has one",
         ),
         (
             "file_name,mask\nthere.jpg,../m.png\n",
@@ -648,7 +650,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
             "file_name,label\nimages.tar/x.jpg,a\n",
             "t.csv, line 2: {}/images.tar/x.jpg is not in images.tar",
         ),
-        ("file_name,label\nthere.txt,a\n", "1 file is not known as an image: there.txt"),
+        ("file_name,label\nthere.txt,a\n", "1 file is not recognised as an image: there.txt"),
     ],
 )
 def test_a_row_that_cannot_be_is_refused_with_its_line(
@@ -678,12 +680,12 @@ def test_a_row_that_cannot_be_is_refused_with_its_line(
         ("source: {table: t.csv, tar: x.tar}\n", "it has tar and table"),
         ("source: {table: t.csv, label: none}\n", "no column none for the labels"),
         ("source: {table: t.csv, image: none}\n", "no column none for the images"),
-        ("source: {files: t.csv, image: none}\n", "files has no use for it"),
+        ("source: {files: t.csv, image: none}\n", "it can't be combined with files"),
         ("source: {table: t.txt}\n", "t.txt is no table by its name"),
         ("source: {table: gone.csv}\n", "gone.csv is not there"),
         (
             "source: {table: {train: t.csv, test: t.jsonl}}\n",
-            "t.csv and t.jsonl have different forms",
+            "t.csv and t.jsonl have different formats",
         ),
         (
             "source: {table: {train: t.csv, test: t.csv}}\n",

@@ -210,7 +210,7 @@ STRAYS = ("train-00001-of-00004", "validation-00000-of-00008.tmp", "train-copy")
             lambda layout, path: move_index(layout, "train-00004-of-00008"),
             SHARD,
             K.BAD_INDEX,
-            "its index does not match its records: ",
+            "its index file ",
         ),
         *[
             (partial(put_index, half, content), SHARD, K.BAD_INDEX, "")

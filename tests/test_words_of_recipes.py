@@ -63,7 +63,7 @@ REFUSED: dict[str, tuple[dict[str, bytes], str, str]] = {
     "a member that is no image's": (
         {"a.tar": pack({"README": b"x", "1.png": PNG})},
         "source: {webdataset: a.tar}\n",
-        "expected one next to README",
+        "has no image for README",
     ),
     "texts of two lines": (
         {"a.tar": pack({"1.png": PNG, "1.txt": b"a\nb", "1.json": b'{"txt": "c"}'})},
@@ -246,14 +246,14 @@ def test_a_changed_setting_is_the_part_that_differs() -> None:
     """
     recorded = {"order": {"train": {"seed": 1}}}
     planned = {"order": {"train": {"seed": 2}}, "codec": "Pillow 99"}
-    first = 'expected codec: nothing, got "Pillow 99"'
+    first = 'expected codec: not set, got "Pillow 99"'
     assert changed_settings(recorded, planned) == (["codec", "order"], first)
     only_order = {**recorded, "codec": "Pillow 99"}
     inner = "expected order.train.seed: 1, got 2"
     assert changed_settings(only_order, planned) == (["order"], inner)
     encoded, other = {"reencode": {"quality": 80}}, {"reencode": {"quality": 90}}
     assert changed_settings(encoded, other) == (["quality"], "expected quality: 80, got 90")
-    assert changed_settings({}, encoded) == (["quality"], "expected quality: nothing, got 80")
+    assert changed_settings({}, encoded) == (["quality"], "expected quality: not set, got 80")
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,10 @@ def no_shards(
     return InputError(
         absence,
         expected_names(dataset.splits[0]),
-        Hint("pass the folder that holds the shards; or, to make them: ", following),
+        Hint(
+            "pass the folder that holds the shards; or, if there are none yet, run the next step: ",
+            following,
+        ),
     )
 
 

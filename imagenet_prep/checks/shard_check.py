@@ -263,12 +263,11 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
         if is_named and reading.has_index(*paths):
             return
         index = read_index(self.layout, reading.name, info.records)
-        if index is None:
-            detail = f"{paths[0]} is not an index, or does not match its .list"
-            yield Finding(ProblemKind.BAD_INDEX, detail)
-            return
-        if not self._is_index_of(reading, index, has_names=is_named):
-            detail = f"its index does not match its records: {paths[0]}, or the .list next to it"
+        if index is None or not self._is_index_of(reading, index, has_names=is_named):
+            detail = (
+                f"its index file {paths[0]}, or the .list file next to it, "
+                "does not match its records"
+            )
             yield Finding(ProblemKind.BAD_INDEX, detail)
 
     def _is_index_of(self, reading: _ShardReading, index: Index, *, has_names: bool) -> bool:

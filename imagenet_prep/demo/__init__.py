@@ -97,10 +97,7 @@ def run_demo(
 def _refuse_other(layout: Layout, numbers: Mapping[str, int]) -> None:
     """Raise UsageError if the folder holds anything except a demo with the same numbers."""
     folder, demo = layout.data_dir, load_json(layout.demo_path)
-    if not _are_numbers(demo) and layout.demo_path.exists():
-        expected = "expected the numbers of classes and images of a demo"
-        raise UsageError(f"{layout.demo_path} can't be understood", expected, _OTHER)
-    if demo is None and folder.is_dir() and any(folder.iterdir()):
+    if not _are_numbers(demo) and folder.is_dir() and any(folder.iterdir()):
         expected = "expected a new or empty folder, or an earlier demo"
         raise UsageError(f"{folder} holds other files", expected, _OTHER)
     if isinstance(demo, dict) and demo != numbers and layout.raw_dir.exists():

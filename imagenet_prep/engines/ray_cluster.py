@@ -121,18 +121,12 @@ def _refuse_address(address: str | None) -> None:
     """
     if address is None or address == "auto":
         return
-    if address.startswith("ray://"):
-        raise UsageError(
-            f"{address} is an address for Ray's client",
-            "expected the address of the cluster itself, such as 10.0.0.1:6379, or auto",
-            "run the command on a machine of the cluster: it joins the cluster itself",
-        )
     host, _, port = address.rpartition(":")
     if not host or "://" in address or not port.isdecimal():
         raise UsageError(
             f"{address!r} is not an address of a Ray cluster",
-            "expected HOST:PORT, or auto",
-            f"correct {_ITS_ADDRESS}",
+            "expected HOST:PORT, such as 10.0.0.1:6379, or auto; not ray:// or http://",
+            f"correct {_ITS_ADDRESS}, and run the command on a machine of the cluster",
         )
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER).close()

@@ -98,7 +98,7 @@ PACKER = TfdsPacker
 def _refuse_unreadable(shard: SourceShard) -> None:
     """Raise UsageError for a shard that TensorFlow Datasets can't read in place."""
     if split_of(shard.name) != shard.split:
-        problem = f"{shard.name} was added to the split {shard.split} later"
+        problem = f"the split {shard.split} has grown: {shard.name} was added to it"
         expected = "TensorFlow Datasets reads no shards that were added to a split"
         hint = Hint("export to another format; or, to make the set again, ", CONVERT_AGAIN)
         raise UsageError(problem, expected, hint)

@@ -274,7 +274,7 @@ def _no_mask(data: Buffer, kind: str) -> ImageError:
         return ImageError(f"it is no image of a known format: {expected}")
     return ImageError(
         f"its format is {kind}, which may change the values of a mask: {expected}",
-        "make the mask again as PNG",
+        f"get the mask as it was before {kind}: a PNG made of it may have wrong values, too",
     )
 
 

@@ -77,7 +77,8 @@ class AnnotatedImages(Struct):
         earlier_image = self.marked.setdefault(row, image)
         if earlier_image is not image:
             problem = f"{self.names[row]} is annotated in {earlier_image.place} too"
-            raise fault(image.place, problem, "expected every image once")
+            hint = f"remove one of these two entries of {self.names[row]}"
+            raise fault(image.place, problem, "expected each image only once", hint)
         return image
 
     def place(self, row: int, drawn: Drawn) -> Marked:
@@ -176,9 +177,13 @@ class AnnotatedImages(Struct):
         rows: dict[str, int] = {}
         for row, stem in enumerate(stems):
             if rows.setdefault(stem, row) != row and stem.rpartition("/")[2] in annotated_stems:
-                problem = f"{stem} may be {self.names[rows[stem]]} or {self.names[row]}"
-                expected = f"expected one image for each name in {path}"
-                raise InputError(problem, expected, "rename one of these images")
+                first_name, name = self.names[rows[stem]], self.names[row]
+                raise InputError(
+                    f"{path}: {stem} may be the image {first_name} or {name}",
+                    "expected one image for each name without an ending",
+                    f"rename one of these images; or write all names in {path.name} with their "
+                    "endings",
+                )
 
 
 def need_annotations(path: Path, expected: str = "file", content: str = "annotations") -> Path:

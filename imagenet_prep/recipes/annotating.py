@@ -30,6 +30,7 @@ from imagenet_prep.recipes.mask_folders import pair_masks
 from imagenet_prep.recipes.namesakes import refuse_namesakes
 from imagenet_prep.recipes.none_annotated import none_annotated
 from imagenet_prep.recipes.object_masks import OBJECT_MASKS
+from imagenet_prep.recipes.path_parts import stem_of
 from imagenet_prep.recipes.row_marks import RowMarks
 from imagenet_prep.recipes.schema import Boxes, listed_texts
 from imagenet_prep.sources.catalog import MASK_STAMP, Catalog
@@ -339,8 +340,9 @@ def _add_masks(annotations: Annotations, keys: Mask, roots: Roots) -> None:
     if not rows:
         expected = "expected at least one image with a mask"
         if names:
-            expected = f"expected a mask with the name of an image, such as {names[0]}"
-        raise InputError(f"{place}: no mask belongs to an image", expected)
+            stem = stem_of(names[0]).removesuffix(keys.image_suffix or "")
+            expected = f"expected masks such as {stem}{keys.suffix or ''}.png for {names[0]}"
+        raise InputError(f"{place}: no mask has the name of an image", expected)
     mask_paths = [pairs.paths[row] for row in rows]
     annotations.listing = annotations.listing.picked(rows)
     threshold: list[int] = []

@@ -34,7 +34,7 @@ def check_size(width: float, height: float, place: str) -> Size:
     """A size in pixels; raises InputError if it can't be one."""
     if not 1 <= min(width, height) <= max(width, height) <= MOST:
         problem = size_text(_side_text(width), _side_text(height))
-        raise fault(place, problem, f"expected the image's width and height, from 1 to {MOST:,}")
+        raise fault(place, problem, "expected its width and height, both at least 1")
     return int(width), int(height)
 
 
@@ -66,7 +66,7 @@ def parse_number(text: str, place: str, name: str = "") -> float:
     if text.strip():
         problem = f"{text[:40]!r} is not a valid number"
     place_of_value = f"{place}: {name}" if name else place
-    raise fault(place_of_value, problem, f"expected a finite number from -{MOST:,} to {MOST:,}")
+    raise fault(place_of_value, problem, "expected a number of at most 15 digits, such as 12.5")
 
 
 def check_numbers(values: Sequence[Any]) -> list[float]:
@@ -90,8 +90,8 @@ def read_xml(path: Path) -> ElementTree.Element:
     """The root of an XML file; raises InputError if it is none, or if it declares entities."""
     content, place = read_plain(path, LARGEST), str(path)
     if has_doctype(content):
-        problem = "it holds <!DOCTYPE, which can declare entities"
-        raise fault(place, problem, "expected XML without it")
+        hint = "remove <!DOCTYPE ...> from the file, and run the same command again"
+        raise fault(place, "it holds <!DOCTYPE", "expected XML without <!DOCTYPE", hint)
     try:
         return ElementTree.fromstring(content)  # noqa: S314 - nothing expands without a DOCTYPE
     except (ElementTree.ParseError, ValueError, LookupError) as error:

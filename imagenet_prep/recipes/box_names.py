@@ -112,7 +112,7 @@ def _names_by_id(path: Path, pairs: Sequence[tuple[str, str]]) -> dict[str, str]
     for class_id, name in pairs:
         first_name = names.setdefault(class_id, name)
         if first_name != name:
-            problem = f"{class_id} has the names {first_name} and {name}"
+            problem = f"the class {class_id} has two names, {first_name} and {name}"
             raise fault(str(path), problem, "expected one name for each number or id")
     return names
 
@@ -123,11 +123,11 @@ def _read_pairs(path: Path) -> list[tuple[str, str]]:
         rows = list(csv_rows(read_plain(path, LARGEST), "csv"))
     except LabelsFault as error:
         raise fault(error.place(path), error.reason) from error
-    expected = "expected a name and its number, or an id and a name"
+    expected = "expected lines of two values: a class name and its number, or an id and a name"
     if not rows:
         raise fault(str(path), "it names no class", expected)
     for line, cells in rows:
         if len(cells) != 2:
-            problem = f"the line has {number_of(len(cells), 'cell')}"
+            problem = f"the line has {number_of(len(cells), 'value')}"
             raise fault(f"{path}, line {line}", problem, expected)
     return [(left.strip(), right.strip()) for _, (left, right) in rows]

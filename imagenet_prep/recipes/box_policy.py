@@ -158,3 +158,9 @@ DRAW_AGAIN = "draw this object again in such a form, or delete it; then run the 
 def fault(place: str, problem: str, expected: str = "", hint: str = CORRECT) -> InputError:
     """The error for a place in an annotation file, or for a row."""
     return InputError(f"{place}: {problem}", expected, hint)
+
+
+def rotated(place: str, shape: str) -> InputError:
+    """The error for a shape that is rotated: records have upright boxes only."""
+    hint = "set its rotation to 0, or draw its corners as a polygon; then export again"
+    return fault(place, f"the {shape} is rotated", "expected a shape without rotation", hint)

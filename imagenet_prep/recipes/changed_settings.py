@@ -40,4 +40,4 @@ def _first_difference(
 
 def _setting(value: object) -> str:
     """The value of a setting, for messages."""
-    return "nothing" if value is None else shortened(json.dumps(value, ensure_ascii=False))
+    return "not set" if value is None else shortened(json.dumps(value, ensure_ascii=False))

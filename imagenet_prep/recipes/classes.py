@@ -167,10 +167,12 @@ def _classes_with_words(file: RecipeFile, words: Mapping[str, Any]) -> list[tupl
     for name, text in words.items():
         if not isinstance(text, str) or not text:
             key = ("classes", name)
-            problem = "the class has no words"
+            problem = "the words that describe the class are missing"
             if text is not None and text != "":
                 problem = "the words of the class are not a text"
-            raise file.fault(key, problem, "expected the words for that class")
+            raise file.fault(
+                key, problem, "expected a text for each class, or names alone: classes: [a, b]"
+            )
     return list(words.items())
 
 

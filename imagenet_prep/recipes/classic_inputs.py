@@ -53,7 +53,7 @@ def list_classic(
         return _list_by_split(file, split_paths, existing, base, base_key, engine)
     if pattern is None:
         place = file.place(("manifest_file",))
-        hint = "to have it made, write input_file_pattern in the recipe"
+        hint = "add this list; or write input_file_pattern in the recipe: convert then makes it"
         problem = f"{path} {fault_of_path(path, 'file')}"
         raise InputError(f"{place}: {problem}", "expected a list of file names", hint)
     path = place_manifest(file, manifest_name, root, layout, is_raw=is_raw)
@@ -112,12 +112,12 @@ def _list_by_split(
     for path in paths.values():
         if path not in existing:
             place = file.place(("manifest_file",))
-            expected = "expected a manifest for each split"
-            hint = "add it"
+            expected = "expected a list of files for each split"
+            hint = "add this list"
             if file.recipe.input_file_pattern is not None:
-                expected = f"{expected}, or for none"
-                other = "the other one" if len(existing) == 1 else "the others"
-                hint = f"{hint}, or remove {other}: all are made again"
+                expected = f"{expected}, or no list"
+                others = " and ".join(str(path) for path in existing)
+                hint = f"{hint}; or remove {others}: convert then makes all lists"
             problem = f"{path} {fault_of_path(path, 'file')}, but {existing[0].name} exists"
             raise InputError(f"{place}: {problem}", expected, hint)
     listings: list[Catalog] = []

@@ -70,10 +70,9 @@ def _unknown_values(
     place = f"{labelled.table_path}: the column {keys.split} has {listed(values)}"
     entry = flow({"value": values[0]})
     if file.recipe.splits:
-        problem = f"{place}, and `splits` of {file.path} does not name it"
-        if len(values) > 1:
-            problem = f"{place}, and `splits` of {file.path} does not name them"
-        expected = "expected each value to be that of a split"
+        values_of_column = "this value" if len(values) == 1 else "these values"
+        problem = f"{place}, but no split in {file.path} has {values_of_column}"
+        expected = "expected a split for each value of the column"
         return InputError(problem, expected, f"add a split to `splits`: NAME: {entry}")
     problem = f"{place}, which is not the name of a split"
     if len(values) > 1:

@@ -296,11 +296,14 @@ def _refuse_two_kinds(file: RecipeFile, mapped: Mapped, features: Sequence[Mappe
     key = ("record", mapped.feature)
     earlier_kinds = {other.kind for other in features if other.column == mapped.column}
     if not earlier_kinds:
-        problem = f"{mapped.column} is the name of another column, too"
-        raise file.fault(key, problem, "expected another name in the labels file")
+        problem = (
+            f"the name of the column {mapped.column} of the labels file already means another "
+            "value in `record`"
+        )
+        raise file.fault(key, problem, "expected another name for this column")
     if mapped.kind not in earlier_kinds:
-        problem = f"another feature holds the column {mapped.column} with another type"
-        raise file.fault(key, problem, "expected one type for each column")
+        problem = f"another feature has the column {mapped.column} with another type"
+        raise file.fault(key, problem, "expected the same type in all features of a column")
 
 
 def _from_item(wish: Wish, kinds: _Kinds, labelled: Labelled) -> Mapped:

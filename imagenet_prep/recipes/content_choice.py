@@ -153,7 +153,7 @@ def _unreadable_files(
     """The error for files that can't be read as this content."""
     noun = _noun_of(content)
     problem = number_of(
-        len(names), f"file is not known as an {noun}", f"files are not known as {noun}s"
+        len(names), f"file is not recognised as an {noun}", f"files are not recognised as {noun}s"
     )
     first_file = f": {names[0]}"
     if len(names) > 1:

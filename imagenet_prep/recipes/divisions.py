@@ -191,7 +191,7 @@ def _rows_in_manifest(
     for name, line, row in zip(manifest.names, manifest.lines, rows, strict=True):
         if row < 0:
             raise InputError(
-                f"{path}, line {line}: {name} leads to no file of `{source_key}`, or to several",
+                f"{path}, line {line}: {name} matches no file of `{source_key}`, or several",
                 "expected the path of one file in each line",
                 "correct the line, or remove it",
             )
@@ -245,10 +245,12 @@ def _refuse_overlap(
         if row != next_row:
             continue
         leads = [part.lead for part in parts if row in part.rows]
+        outer, *_, inner = sorted(leads, key=len)
         raise InputError(
-            f"{listing.names[row]} is in several folders of split {parts[0].name}: {listed(leads)}",
-            "expected every file in one of them",
-            "take a folder that is in another one out of `splits`",
+            f"the folders {outer} and {inner} of split {parts[0].name} both have "
+            f"{listing.names[row]}",
+            "expected folders that are not within each other",
+            f"remove {inner} from `splits` in the recipe: {outer} includes it",
         )
 
 

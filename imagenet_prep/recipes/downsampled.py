@@ -58,9 +58,9 @@ def read_synsets(path: Path) -> tuple[dict[int, str], dict[int, str]]:
         if match is None:
             problem = f"{line[:100]!r} is not the line of a class"
         elif int(match[2]) in wnids:
-            problem = f"the label {match[2]} is in a line before it, too"
+            problem = f"the label {match[2]} is also in an earlier line"
         elif match[1] in known_wnids:
-            problem = f"the class {match[1]} is in a line before it, too"
+            problem = f"the class {match[1]} is also in an earlier line"
         if match is None or problem:
             raise InputError(
                 f"{path}, line {number}: {problem}",
@@ -82,9 +82,9 @@ def refuse_two_forms(paths: Iterable[Path]) -> None:
         first_form = batches.setdefault(path.with_name(stem(path)), path)
         if first_form != path:
             raise InputError(
-                f"{first_form} and {path} are one batch in two forms, by their names",
-                "expected each batch once",
-                "move one of the two away",
+                f"{first_form} and {path} are the same batch, by their names",
+                "expected one file for each batch",
+                "move one of these files to another folder",
             )
 
 

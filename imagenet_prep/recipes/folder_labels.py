@@ -30,7 +30,7 @@ from imagenet_prep.sources.folders import PRIVATE
 from imagenet_prep.sources.names import Column, Names, Rows, below, entry_name, places_of
 from imagenet_prep.storage.files import scan
 from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.text import listed, number_of, one_of
+from imagenet_prep.text import listed, number_of
 
 
 def label_by_folder(
@@ -52,11 +52,14 @@ def label_by_folder(
     parts = [part for division in divisions for part in division.parts or (division,)]
     obstacles = inputs.obstacles
     files = ClassFolders(listing.names, parts, file.recipe.source.class_folder)
-    obstacles.extend(folder_faults(inputs.origin, files))
-    notes = _skipped_folders(inputs, listing, parts, files.tops)
+    misread_faults: list[InputError] = []
     if declared is None:
         is_divided = bool(file.recipe.splits)
-        obstacles.extend(_misread_folders(inputs.origin, files, is_divided=is_divided))
+        misread_faults += _misread_folders(inputs.origin, files, is_divided=is_divided)
+    obstacles.extend(folder_faults(inputs.origin, files, is_misread=bool(misread_faults)))
+    obstacles.extend(misread_faults)
+    notes = _skipped_folders(inputs, listing, parts, files.tops)
+    if declared is None:
         classes = by_names(file, files, first_label)
         notes += _note_on_inner_folders(files)
     else:
@@ -201,10 +204,12 @@ _WHOLE_PATHS = "write in the recipe's `source`: class_folder: path"
 
 
 def folder_faults(
-    folder: object, files: ClassFolders, hint: str = _WHOLE_PATHS
+    folder: object, files: ClassFolders, hint: str = _WHOLE_PATHS, *, is_misread: bool = False
 ) -> Iterator[InputError]:
-    """Two folders of one class (``hint`` takes their paths), and files in no class folder."""
-    if files.same:
+    """Two folders of one class, unless ``is_misread`` says that these are no classes, and files in
+    no class folder; ``hint`` takes the paths of the former.
+    """
+    if files.same and not is_misread:
         class_name = base_name(files.same[0])
         problem = f"{folder}: {' and '.join(files.same)} would be one class, {class_name}"
         yield InputError(problem, "expected class folders with different names", hint)
@@ -249,8 +254,8 @@ def _undeclared_folders(
     problem = f"{first_file} is in {folder}, which is not among the classes of {file.path}"
     if other_folders:
         problem += f" (and files in {listed(other_folders)})"
-    expected = f"expected {one_of(declared.names, 3)}"
-    yield InputError(problem, expected, "add the class, or take the folder out")
+    expected = f"expected only folders of its classes: {listed(declared.names)}"
+    yield InputError(problem, expected, "add the class to `classes`, or move the folder away")
 
 
 def _skipped_folders(

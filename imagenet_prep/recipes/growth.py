@@ -157,10 +157,10 @@ class _EarlierShards(Struct, frozen=True):
                 continue
             written = read_written(self.layout, info)
             if written is None:
-                folder = self.layout.plan_path.parent
+                index, plan = self.layout.index_path(info.name), self.layout.plan_path
                 raise InputError(
-                    f"the plan in {folder} and the index of {info.name} are damaged or gone",
-                    "expected one of them: they tell which files the earlier shards hold",
+                    f"two files of the set are damaged or missing: {plan} and {index}",
+                    f"expected one of the two: each tells which images {info.name} holds",
                     Hint("to make the whole set again, ", CONVERT_AGAIN),
                 )
             names += [*written.names, *info.set_aside]

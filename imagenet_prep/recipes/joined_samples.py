@@ -79,7 +79,9 @@ class Samples(Struct):
             expected = f"expected {one_of(self.columns)}"
             if not self.columns:
                 expected = "expected a column of texts or numbers, and it has none"
-            raise InputError(f"{path} has no column {name} that can be the labels", expected)
+            problem = f"{path} has no column {name} that can be the labels"
+            hint = "correct the name of the column, or take another one as `label`"
+            raise InputError(problem, expected, hint)
         columns = dict(self.columns)
         labels: list[Any] | None = None
         if name:
@@ -118,7 +120,7 @@ def join_samples(parts: Sequence[Samples]) -> Samples:
         no_values = [None] * len(part.names)
         for name, column in columns.items():
             column += part.columns.get(name, no_values)
-        _add_words(words, part)
+        _add_words(words, part, parts)
         names += part.names
         passed |= dict.fromkeys(part.passed)
         lost |= dict.fromkeys(part.lost)
@@ -140,7 +142,7 @@ def join_samples(parts: Sequence[Samples]) -> Samples:
     )
 
 
-def _add_words(words: dict[str, dict[int, str]], part: Samples) -> None:
+def _add_words(words: dict[str, dict[int, str]], part: Samples, parts: Sequence[Samples]) -> None:
     """Add the words of the numbers of a part to those of the parts before it.
 
     Raises:
@@ -151,11 +153,14 @@ def _add_words(words: dict[str, dict[int, str]], part: Samples) -> None:
         for number, text in part_words.items():
             known_text = known_words.get(number, text)
             if known_text != text:
-                path = part.listing.containers[0].path
+                known_part = next(
+                    other for other in parts if other.words.get(name, {}).get(number) == known_text
+                )
+                path, known_path = (side.listing.containers[0].path for side in (part, known_part))
                 raise InputError(
-                    f"{path}: {name} {number} is {text}, and {known_text} elsewhere",
+                    f"{name} {number} is {text} in {path}, but {known_text} in {known_path}",
                     "expected the same classes in all files",
-                    "make a set of each file",
+                    "number the classes as in the other file, or write a recipe for each file",
                 )
         known_words |= part_words
 

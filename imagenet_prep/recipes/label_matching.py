@@ -90,9 +90,9 @@ def match_files(
     )
     if unmatched_lines and len(listing) < len(inputs.listing):
         unmatched_lines = _unlisted_lines(file, inputs, table, path, unmatched_lines)
-    paths_match = number_of(len(unmatched_lines), "path matches", "paths match")
+    paths_have = number_of(len(unmatched_lines), "path has", "paths have")
     notes += left_out(
-        f"{places}: {paths_match} no single file of the source",
+        f"{places}: {paths_have} no file in the source, or several",
         _paths_with_places(table, unmatched_lines),
         keys.missing,
         f"expected the path of one of the files in {inputs.origin}",
@@ -111,7 +111,7 @@ def _none_matched(
     if strip:
         remedy = "correct `strip`"
     return InputError(
-        f"{places}: no path matches a single file of the source: {paths}",
+        f"{places}: no path has exactly one file in the source: {paths}",
         f"expected paths such as {listing.names[0]}",
         f"correct the paths; or, {remedy} in the recipe",
     )

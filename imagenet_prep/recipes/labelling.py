@@ -207,7 +207,11 @@ def _without_left_out(division: Division, labelled: Labelled) -> Division:
     labelled_division = _labelled_rows(division, labelled)
     if not len(labelled_division.rows):
         problem = f"no file of split {division.name} has a label"
-        raise InputError(problem, f"expected at least one in {_table_paths(labelled)}")
+        raise InputError(
+            problem,
+            f"expected at least one in {_table_paths(labelled)}",
+            "add labels; or write in the recipe's `labels`: unlabelled: keep",
+        )
     return labelled_division
 
 

@@ -94,7 +94,7 @@ def _parse(keys: Labels, name: str, path: AnyPath) -> LabelTable:
         hint = fault.hint or CORRECT
         raise fault_at(fault.place(path), fault.reason, hint=hint) from fault
     if not table.paths:
-        raise InputError(f"{path} names no file", "expected the path of each file")
+        raise InputError(f"{path} has no line with a file", "expected the path of each file")
     return table
 
 
@@ -272,17 +272,15 @@ def _refuse_unknown(
         for label in _labels_in(value):
             if label is None or label in place_of:
                 continue
-            if not are_numbers:
-                raise LabelsFault(line, f"{label!r} is not among the classes of the recipe")
-            if all(map(NUMBER.fullmatch, classes.names)):
-                names = listed(classes.names)
-                raise LabelsFault(line, f"the label is {label}, expected one of {names}")
+            if not are_numbers or all(map(NUMBER.fullmatch, classes.names)):
+                names = f"the classes of the recipe: {listed(classes.names)}"
+                raise LabelsFault(line, f"the label {label!r} is not among {names}")
             last_label = first_label + len(classes.names) - 1
-            expected = f"{first_label} to {last_label}"
+            numbers = f"the classes have the numbers {first_label} to {last_label}"
             if first_label == last_label:
-                expected = str(first_label)
+                numbers = f"the only class has the number {first_label}"
             hint = "set first_label in the recipe if the first class has another number"
-            raise LabelsFault(line, f"the label is {label}, expected {expected}; {hint}")
+            raise LabelsFault(line, f"the label is {label}, but {numbers}; {hint}")
 
 
 def _several_labels(

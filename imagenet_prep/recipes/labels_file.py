@@ -286,7 +286,7 @@ def _build_table(
     paths = columns.pop(path_column)
     for cell, line in zip(paths, lines, strict=True):
         if not isinstance(cell, str) or not cell:
-            raise LabelsFault(line, f"no text in the column of paths, {path_column!r}")
+            raise LabelsFault(line, f"the column {path_column!r} has no path")
     labels: list[Any] | None = None
     if label_column == path_column:  # one column has both
         labels = paths

@@ -26,7 +26,7 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.obstacles import collected, refuse
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.location import AnyPath, local_path
-from imagenet_prep.text import number_of
+from imagenet_prep.text import listed, number_of
 
 
 def read(recipe: Path, text: str | None = None) -> RecipeFile:
@@ -133,14 +133,15 @@ def _annotated(
     else:
         annotations = annotate(file.recipe, listing, roots)
     shared.number_boxes(file, annotations)
-    skipped_count = len(listing) - len(annotations.listing)
-    if inputs.divided and skipped_count:
-        images_have = number_of(skipped_count, "image has", "images have")
+    skipped = sorted(set(listing.names) - set(annotations.listing.names)) if inputs.divided else []
+    if skipped:
+        images_have = number_of(len(skipped), "image has", "images have")
         lacks = "no mask" if key == "mask" else "no annotation"
         if file.recipe.boxes and file.recipe.mask:
             lacks = "no annotation or no mask"
-        problem = f"{images_have} {lacks}, and would be skipped"
-        raise file.fault((key,), problem, "expected manifests without such images")
+        problem = f"{images_have} {lacks}, but the manifests list them: {listed(skipped)}"
+        expected = "expected only images with annotations in the files of `manifest_file`"
+        raise file.fault((key,), problem, expected, "take these images out of the manifests")
     return annotations
 
 
@@ -166,4 +167,4 @@ def _refuse_beside_marks(file: RecipeFile) -> None:
     for key, is_wrong in (("mask", file.recipe.mask), ("boxes", has_other_boxes)):
         if is_wrong:
             problem = "the rows of the source have boxes or masks already"
-            raise file.fault((key,), problem, "expected one of the two")
+            raise file.fault((key,), problem, f"expected no `{key}` in the recipe")

@@ -56,12 +56,11 @@ class NamesOfClasses(Struct, frozen=True):
             count = f"{len(unnamed):,} of {number_of(len(ids), 'class', 'classes')}"
             problem = f"no name found in {place} for {count}: {listed(unnamed)}"
             hint = ""
-            if self.may_have_heading and not names:
-                hint = "remove its first line if that is a heading, or write one of these ids "
-                hint += "before each name"
-            elif self.in_order and not names:
+            if (self.may_have_heading or self.in_order) and not names:
                 line = f"its id (such as {unnamed[0]}), a tab, its name"
                 hint = f"write a line for each class: {line}"
+                if self.may_have_heading:
+                    hint = f"remove its first line if that is a heading, or {hint}"
             raise InputError(problem, "expected a name for each class", hint)
         return names
 

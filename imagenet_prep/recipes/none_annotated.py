@@ -26,7 +26,7 @@ def none_annotated(
         return InputError(f"{place}: no image is annotated", expected)
     if not missing:
         expected = "expected a file of annotations with the name of at least one image"
-        return InputError(f"{place}: no file of annotations of this format", expected)
+        return InputError(f"{place}: no file of annotations", expected)
     if is_by_name:
         return _other_names(place, missing, images)
     stems = {PurePath(image).stem: image for image in images.names}
@@ -34,14 +34,14 @@ def none_annotated(
     if namesake is not None:
         image = stems[PurePath(namesake).stem]
         return InputError(
-            f"{place}: no annotation has the name of its image and the same folders",
+            f"{place}: the annotations are in other folders than their images",
             f"expected the folders of the image {image}, got {namesake}",
             "put the annotations into folders like those of the images",
         )
     none_is_there = number_of(
         len(missing),
-        "file has annotations, and not the name of an image",
-        "files have annotations, and none has the name of an image",
+        "file has annotations, but not the name of an image",
+        "files have annotations, but none has the name of an image",
     )
     return InputError(
         f"{place}: {none_is_there}",
@@ -59,9 +59,9 @@ def _other_names(place: str, missing: Sequence[str], images: AnnotatedImages) ->
         "image is named, and it is not in the source",
         "images are named, and none of them is in the source",
     )
-    hint = "get the images"
+    hint = "get the images, or correct their names"
     if images.roots.strip:
-        hint += ", or correct `strip` in the recipe"
+        hint = "get the images, or correct `strip` in the recipe"
     elif any("/" in path_alone(name) for name in missing):
         hint += (
             "; or, if the names start with other folders, run init with --strip FOLDERS/, "

@@ -72,7 +72,8 @@ def place_manifest(
     if relative is None:
         place = file.place(("manifest_file",))
         raise InputError(
-            f"{place}: {path} {absence_in_words(path)}, and would be made outside the data",
+            f"{place}: manifest_file: {path} {absence_in_words(path)}, and would be made outside "
+            "the data",
             f"expected a path below {root}",
             "name an existing file, or one below that folder",
         )

@@ -151,7 +151,7 @@ class Function(Struct, frozen=True):
             values = _plain(row, place, "")
             _refuse_unwritable(values, place)
         except RecursionError as error:
-            expected = "expected lists and dictionaries with few levels"
+            expected = "expected fewer lists and dictionaries within others"
             raise fault(place, "a value is nested too deep", expected) from error
         return PythonRow(number, values, content)
 
@@ -228,7 +228,7 @@ def _image_content(image: Any, place: str) -> bytes | None:
         raise fault(place, f"image is {_shown(image)}", expected, hint)
     content = bytes(image)
     if not content:
-        raise fault(place, "image has no bytes", expected)
+        raise fault(place, "image is empty", expected)
     return content
 
 
@@ -300,7 +300,7 @@ def _plain_mapping(mapping: dict[Any, Any], place: str, key: str) -> dict[str, A
     """A dictionary as JSON can hold it; raises InputError unless its keys are texts."""
     for name in mapping:
         if not isinstance(name, str) or not name:
-            expected = "expected texts that are not empty as keys"
+            expected = "expected keys that are texts, and not empty"
             raise fault(place, f"a key is {_shown(name)}", expected)
     lead = f"{key}." if key else ""
     return {name: _plain(value, place, lead + name) for name, value in mapping.items()}

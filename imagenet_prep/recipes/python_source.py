@@ -134,9 +134,9 @@ def refuse_unlisted(file: RecipeFile, layout: Layout, *, is_made: bool) -> Usage
         return refuse_unsealed(file, layout.data_dir, layout.elsewhere())
     place, function = file.place(("source", "python")), file.recipe.source.value
     return UsageError(
-        f"{place}: no rows of {function} are kept in {layout.data_dir}",
-        "expected the DATA_DIR that convert --allow-python wrote with this recipe: it keeps them",
-        command("verify", "DATA_DIR", (("config", file.path),)),
+        f"{place}: the rows of {function} are not stored in {layout.data_dir}",
+        "expected the DATA_DIR of imagenet-prep convert --allow-python, which stores them in it",
+        Hint("give that folder: ", command("verify", "DATA_DIR", (("config", file.path),))),
     )
 
 
@@ -147,9 +147,9 @@ def refuse_unsealed(file: RecipeFile, data_dir: object, elsewhere: OptionValues 
     again = command("convert", data_dir, options)
     place, function = file.place(("source", "python")), file.recipe.source.value
     return UsageError(
-        f"{place}: no intact rows of {function} are kept in {data_dir}",
-        "expected the rows that convert keeps there: no other command runs code",
-        again,
+        f"{place}: the stored rows of {function} are missing or damaged in {data_dir}",
+        "expected the rows that convert stored: no other command runs the function",
+        Hint("run it again: ", again),
     )
 
 
@@ -161,8 +161,8 @@ def _difference(recorded: Path | None, function: Function) -> str:
         return ""
     kept_function = _head_of(recorded)["function"]
     if kept_function != function.name:
-        return f": the rows that are kept are those of {kept_function}"
-    return ", which changed since its rows were kept"
+        return f": the stored rows are those of {kept_function}"
+    return ", which changed since its rows were stored"
 
 
 def _refuse_code(file: RecipeFile, function: Function, reason: str) -> UsageError:
@@ -305,8 +305,8 @@ class _Sealing:
     def _check_name(self, name: Any, place: str) -> None:
         if not _is_relative_path(name):
             expected = (
-                "expected a path such as train/cat.png: with /, and no folder or file that is "
-                "hidden or .."
+                "expected a path such as train/cat.png, without \\, in which no folder or file is "
+                "empty or starts with a dot"
             )
             raise fault(place, f"{_FILE} is {shown_cell(name)}", expected)
         name_error = fault_of_name(name, Path())

@@ -123,7 +123,8 @@ def read_recipe(path: Path, text: str | None = None) -> RecipeFile:
     document, lines = _Nodes(path).read(_read_text(path) if text is None else text)
     if not isinstance(document, dict):
         raise UsageError(
-            f"{path} is not a recipe", f"expected a mapping of keys, got {value_in_words(document)}"
+            f"{path} is not a recipe",
+            f"expected keys, such as source: {{folders: photos}}, got {value_in_words(document)}",
         )
     # an empty key says nothing
     values = {name: value for name, value in document.items() if value is not None}
@@ -165,7 +166,8 @@ def _read_text(path: Path) -> str:
         return content.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise UsageError(f"{path}, line {line}: not UTF-8", "expected a text in UTF-8") from error
+        problem = f"{path}, line {line}: not UTF-8"
+        raise UsageError(problem, "expected a text in UTF-8", "save the file as UTF-8") from error
 
 
 def read_texts(path: Path, text: str) -> Any:
@@ -218,7 +220,8 @@ class _Nodes:
                 line = error.context_mark.line
                 problem = "no quotation mark ends the text that starts here"
             hint = _yaml_hint(error.context or "", problem)
-            raise self._refusal(line, "not valid YAML", problem, hint) from error
+            detail = _plain_problem(problem)
+            raise self._refusal(line, "not valid YAML", detail, hint) from error
         except yaml.reader.ReaderError as error:
             line = text.count("\n", 0, error.position)
             problem = f"the line has the invisible character U+{error.character:04X}"
@@ -247,7 +250,7 @@ class _Nodes:
             )
         mark = _mark_of(event)
         if mark:
-            raise self._refusal(line, mark, "expected plain keys and values", _QUOTES)
+            raise self._refusal(line, f"{mark} can't be used", _PLAIN, _QUOTES)
 
     def _value(self, node: yaml.Node, key: Key) -> Any:
         import yaml
@@ -282,7 +285,7 @@ class _Nodes:
             raise self._refusal(
                 node.start_mark.line,
                 "a text holds half of a surrogate pair",
-                "expected text that UTF-8 can store",
+                r"expected both halves, such as \ud83d\ude00, or the character itself",
             )
         if "\0" in text:
             raise self._refusal(
@@ -308,6 +311,7 @@ def _join_surrogates(text: str) -> str | None:
 
 
 _SINGLE_QUOTES = r"put a text that holds \ in single quotes: 'a\b'"
+_PLAIN = "expected plain keys and values"
 _QUOTES = "put a text that starts with *, & or ! in quotes: '*.jpg'"
 
 
@@ -321,6 +325,18 @@ def _mark_of(event: yaml.Event) -> str:
     if anchor:
         return f"the anchor &{shortened(anchor)}"
     return f"the tag {shortened(tag)}" if tag else ""
+
+
+_ANOTHER_LINE = ("expected <block end>", "expected '<document start>'")
+"""The start of PyYAML's problem with a line that is no part of what was before it."""
+
+
+def _plain_problem(problem: str) -> str:
+    """A problem of PyYAML's parser without its names for the parts of a document."""
+    if problem.startswith(_ANOTHER_LINE):
+        return "the line has another indentation than those before it, or more text than a value"
+    problem = problem.replace("the node content", "a value")
+    return problem.replace("'<stream end>'", "the end of the file").replace("'<scalar>'", "a text")
 
 
 def _yaml_hint(context: str, problem: str) -> str:

@@ -21,7 +21,7 @@ from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recorders.recorder import Recorder
 from imagenet_prep.sources.names import shown_name
-from imagenet_prep.sources.obstacles import collecting, refuse
+from imagenet_prep.sources.obstacles import NoFilesError, collecting, refuse
 from imagenet_prep.storage.location import AnyPath
 
 
@@ -73,7 +73,8 @@ def list_recipe(
         try:
             dataset = load(file, root, engine, progress=progress)
         except InputError as error:
-            refuse(error, subject=file.path.name)
+            if not (isinstance(error, NoFilesError) and obstacles.problems):
+                refuse(error, subject=file.path.name)
             problems = tuple(obstacles.listed(file.path.name))
             return RecipeListing(name, (), problems, depth or "decode")
     notes_on_classes = class_notes(dataset.classes.names, dataset.classes.numbers)

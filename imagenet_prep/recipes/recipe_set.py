@@ -263,8 +263,8 @@ class RecipeSet(CheckedDataset):
 
         if self.path is None:
             raise InputError(
-                f"the plan of {self.name}, which names the recipe, is damaged or missing",
-                "expected plan/plan.json as imagenet-prep convert wrote it",
+                f"the recipe of {self.name} is not known: plan/plan.json is damaged or missing",
+                "expected that file below imagenet-prep/ in the folder of the shards",
                 Hint(
                     "run the same ",
                     mention("convert"),
@@ -454,8 +454,8 @@ def refuse_made(records: SetRecords) -> None:
     if recipe_set.path and recipe_set.path.is_file():
         again = recipe_set.following(records, {})
     raise UsageError(
-        f"{records.layout.output_dir} holds the set of the recipe {recipe_set.name}",
-        "expected the recipe: without --config, the command makes ILSVRC2012",
+        f"{records.layout.output_dir} holds the data set {recipe_set.name}, made with a recipe",
+        "expected --config with that recipe: without it, the command makes ILSVRC2012",
         Hint(again, "    (to make ILSVRC2012: choose another folder, or --output)"),
     )
 

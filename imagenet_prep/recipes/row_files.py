@@ -359,8 +359,9 @@ def _not_there(
     if next_names:
         count = number_of(len(lost), "file")
         are_absent = all(lost_reason.startswith(_ABSENT) for _, lost_reason in lost)
-        problem = "are not there" if are_absent else "can't be read"
-        what = f"{count} of {len(names):,} {problem}, first: {what}"
+        problem = "do not exist" if are_absent else "can't be read"
+        first = str(path) if reason == _ABSENT[0] else what
+        what = f"{count} of {len(names):,} {problem}, first: {first}"
         expected += f"; next: {listed(next_names)}"
     hint = (
         f"correct the rows, or bring the files back; relative paths start at {images[row].folder}"

@@ -180,7 +180,7 @@ def _class_columns(
     number = int(label)
     if names and number >= len(names):
         class_names = number_of(len(names), "class has a name", "classes have names")
-        expected = f"expected at most {len(names) - 1}: {class_names}"
+        expected = f"expected a number below {len(names)}: only {class_names}"
         raise fault(place, f"the class of a box is {number}", expected)
     name = names[number] if names else str(number)
     file.classes[number] = name
@@ -211,9 +211,9 @@ def _refuse_relative(objects: Sequence[tuple[RowObject, str]]) -> None:
     if objects and are_relative:
         shape, place = objects[0]
         corners = ", ".join(f"{corner:g}" for corner in shape.corners)
-        problem = f"the corners of a box are {corners}, and no box has one of {NO_PIXELS} or more"
+        problem = f"no box has a corner of {NO_PIXELS} or more; those of this box are {corners}"
         hint = "if they are relative, multiply them by the width and the height of the image"
-        raise fault(place, problem, "expected pixels", hint)
+        raise fault(place, problem, "expected corners in pixels", hint)
 
 
 def find_masks(
@@ -235,7 +235,7 @@ def find_masks(
     for image in images.values():
         if image.mask is None:
             count = number_of(mask_count, "image has one", "images have one")
-            expected = f"expected one in every row: {count}"
+            expected = f"expected a mask in every row, or in none: {count}"
             raise fault(image.where, f"{image.file_name} has no mask", expected)
     paths: dict[str, Path] = {}
     for name, image in images.items():

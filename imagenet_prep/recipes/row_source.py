@@ -37,7 +37,7 @@ BOX_CLASSES = ("class", "category")
 """The columns of the class of a box, where a row is a box."""
 
 IMAGE_IN_RECIPE = (
-    "name the column in the recipe: source: {..., image: COLUMN}; a CSV or TSV needs a header"
+    "write image: COLUMN under source in the recipe; a CSV or TSV needs a line with column names"
 )
 """How a recipe names the column of the images."""
 
@@ -283,10 +283,10 @@ def _box_class_column(columns: Mapping[str, Any], place: str) -> str | None:
         raise fault(place, problem, expected)
     box_class = first_of(BOX_CLASSES, columns)
     if box_class is None:
-        expected = "expected a column class or category with the class of each box"
+        expected = "expected a column class or category"
         if "label" in columns:
-            expected += "; label is the class of an image"
-        raise fault(place, "no class of the boxes", expected)
+            expected += "; label is the class of the whole image"
+        raise fault(place, "no column has the class of each box", expected)
     return box_class
 
 
@@ -300,10 +300,10 @@ def _image_column(columns: Mapping[str, Any], place: str, hint: str, *, is_table
         return file_names[0]
     column_names = listed(columns, 20) or "nothing"
     if not is_table:
-        expected = f"expected file_name, or image with the bytes, got {column_names}"
-        raise fault(place, "no key of the rows names the images", expected)
-    expected = f"expected file_name, got {column_names}"
-    raise fault(place, "no column names the images", expected, hint)
+        expected = f"expected file_name (a path) or image (the bytes of a file), got {column_names}"
+        raise fault(place, "the rows have no key for the image", expected)
+    expected = f"expected a column file_name, got {column_names}"
+    raise fault(place, "no column has the paths of the images", expected, hint)
 
 
 # one row ------------------------------------------------------------------------------------------

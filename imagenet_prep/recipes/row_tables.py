@@ -75,7 +75,7 @@ def _is_text(path: Path) -> bool:
 
 
 def _refuse_mixed_forms(paths: Sequence[Path]) -> None:
-    """Raise InputError if some tables have texts alone, and others have types."""
+    """Raise InputError if some tables have only texts, and others have types."""
     for path in paths:
         if not is_table(path):
             expected = f"expected a name that ends in {', '.join(ENDINGS)}"
@@ -84,9 +84,9 @@ def _refuse_mixed_forms(paths: Sequence[Path]) -> None:
     for path in paths:
         if _is_text(path) != _is_text(first_path):
             raise InputError(
-                f"{first_path} and {path.name} have different forms",
+                f"{first_path} and {path.name} have different formats",
                 "expected only CSV and TSV, or only JSON lines and Parquet",
-                "write them in one form",
+                "save them in one format",
             )
 
 

@@ -8,6 +8,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+from imagenet_prep.errors import UsageError
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.recipes.formats import FORMATS, NUMBERING, Format, all_formats, load_format
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile, value_in_words
@@ -58,7 +59,6 @@ def _check_keys(file: RecipeFile) -> None:
     _check_range(file)
     _check_record(file)
     _check_content(file)
-    _check_inception(file)
     _check_keys_of_boxes(file)
     _check_labels(file)
     _check_growth(file)
@@ -79,21 +79,28 @@ def _check_range(file: RecipeFile) -> None:
     if lower is None and upper is None:
         return
     if upper is None:
-        raise file.fault(("min_val",), "max_val is missing", "expected both, or neither")
+        raise file.fault(("min_val",), "it requires max_val, too", "expected both, or neither")
     if lower is None:
-        raise file.fault(("max_val",), "min_val is missing", "expected both, or neither")
+        raise file.fault(("max_val",), "it requires min_val, too", "expected both, or neither")
     if not (math.isfinite(lower) and lower < upper < math.inf):
         problem = f"it is {upper:g}, and min_val is {lower:g}"
         expected = "expected two finite numbers, max_val above min_val"
         raise file.fault(("max_val",), problem, expected)
     if file.recipe.content == "image":
-        raise file.fault(("min_val",), "content is image", "expected content: pixels or array")
+        raise _conflict(file, "min_val", "content: image", "expected content: pixels or array")
 
 
-_FEATURES = "expected a mapping of features"
+def _conflict(file: RecipeFile, key: str, other: str, reason: str = "") -> UsageError:
+    """The error for a key of the recipe that excludes another, which may have its value with it."""
+    reason = reason or "expected only one of the two"
+    return file.fault((key,), f"it can't be combined with {other}", reason)
+
+
+_ONLY_JPEG = "record: inception stores each image as a JPEG; leave out one of the two"
 
 
 def _check_record(file: RecipeFile) -> None:
+    """A record is a mapping, or Inception's: an image as JPEG, without boxes and masks."""
     recipe = file.recipe
     if not isinstance(recipe.record, str):
         return
@@ -101,35 +108,28 @@ def _check_record(file: RecipeFile) -> None:
         problem = f"no kind of record is called {recipe.record!r}"
         expected = "expected inception, or a mapping of features to columns"
         raise file.fault(("record",), problem, expected)
-    reason = "min_val makes numbers of them" if recipe.min_val is not None else ""
     if recipe.content in ("pixels", "array"):
-        reason = f"content is {recipe.content}"
-    if reason:
-        raise file.fault(("record",), f"inception holds JPEGs, and {reason}", _FEATURES)
+        raise _conflict(file, "record", f"content: {recipe.content}", _ONLY_JPEG)
+    if recipe.min_val is not None:
+        raise _conflict(file, "record", "min_val and max_val", _ONLY_JPEG)
+    if recipe.keep:
+        raise _conflict(file, "keep", "record: inception", _ONLY_JPEG)
+    for key in ("boxes", "mask"):
+        if getattr(recipe, key):
+            raise _conflict(file, key, "record: inception")
 
 
 def _check_content(file: RecipeFile) -> None:
     recipe = file.recipe
     if recipe.array and recipe.content in ("image", "pixels"):
-        problem = f"content is {recipe.content}"
-        raise file.fault(("array",), problem, "expected content: array")
-    if recipe.keep and recipe.reencode:
-        problem = "images are encoded again"
-        raise file.fault(("keep",), problem, "expected no resize, max_side or quality")
-
-
-def _check_inception(file: RecipeFile) -> None:
-    """Inception's records have the keys that the recipe names."""
-    recipe = file.recipe
-    if recipe.record != "inception":
-        return
-    if recipe.keep:
-        problem = "record: inception holds JPEGs only, so files can't be kept as they are"
-        raise file.fault(("keep",), problem, _FEATURES)
-    for key in ("boxes", "mask"):
-        if getattr(recipe, key):
-            problem = f"record: inception and {key} can't be combined"
-            raise file.fault((key,), problem, "expected only one of them")
+        raise _conflict(file, "array", f"content: {recipe.content}", "expected content: array")
+    changing_keys = [
+        key for key in ("resize", "max_side", "quality") if getattr(recipe, key) is not None
+    ]
+    if recipe.keep and changing_keys:
+        others = " and ".join(changing_keys)
+        reason = f"keep: true stores each file as it is; leave out keep, or {others}"
+        raise _conflict(file, "keep", others, reason)
 
 
 def _check_keys_of_boxes(file: RecipeFile) -> None:
@@ -138,17 +138,14 @@ def _check_keys_of_boxes(file: RecipeFile) -> None:
         return
     box_key = first_key_only_with(file, "boxes")
     if box_key:
-        raise file.fault((box_key,), "there are no boxes", "expected the key `boxes`")
+        problem = "it requires boxes, and this recipe has no key boxes"
+        raise file.fault((box_key,), problem, f"add boxes, or leave out {box_key}")
 
 
 def _check_labels(file: RecipeFile) -> None:
     from imagenet_prep.recipes.schema import Labels
 
-    source, labels = file.recipe.source, file.recipe.labels
-    needs_labels = source is not None and source.kind in ("files", "manifest")
-    if file.recipe.classes is not None and needs_labels and labels is None:
-        expected = "expected the key `labels`, or source: {folders: ...}"
-        raise file.fault(("classes",), "there are no labels", expected)
+    labels = file.recipe.labels
     if isinstance(labels, Labels) and labels.one_hot is not None and isinstance(labels.label, str):
         raise file.fault(("labels",), "it has both label and one_hot", "expected one of them")
 
@@ -159,14 +156,14 @@ def _check_growth(file: RecipeFile) -> None:
     if not recipe.stratified:
         return
     if not fractions_of(file):
-        expected = "expected splits: {train: 0.9, ...}"
-        raise file.fault(("stratified",), "there are no fractions", expected)
+        problem = "it requires splits by fractions"
+        expected = "expected, for example, splits: {train: 0.9, test: 0.1}"
+        raise file.fault(("stratified",), problem, expected)
     if recipe.manifest_file:
-        problem = "manifest_file and stratified can't be combined"
-        raise file.fault(("stratified",), problem, "expected one of the two")
+        raise _conflict(file, "stratified", "manifest_file")
     if recipe.grow:
-        problem = "with stratified, new files would move earlier files to other splits"
-        raise file.fault(("grow",), problem, "expected one of the two")
+        reason = "new files would move earlier files to other splits; leave out one of the two"
+        raise _conflict(file, "grow", "stratified", reason)
 
 
 def _refuse_image_keys(file: RecipeFile) -> None:
@@ -176,8 +173,8 @@ def _refuse_image_keys(file: RecipeFile) -> None:
         return
     image_key = first_key_only_with(file, "images", "boxes")
     if image_key:
-        expected = "expected it with content: image only"
-        raise file.fault((image_key,), f"content is {content}", expected)
+        reason = f"{image_key} is for image files; leave out one of the two"
+        raise _conflict(file, image_key, f"content: {content}", reason)
 
 
 def _check_boxes(file: RecipeFile, boxes: Boxes) -> None:
@@ -186,7 +183,8 @@ def _check_boxes(file: RecipeFile, boxes: Boxes) -> None:
     _refuse_keys_of_other_formats(file, box_format)
     check_split_names(file, ("boxes", box_format.key), boxes.splits.values())
     if boxes.splits and file.recipe.splits is not None:
-        raise file.fault(("splits",), "`boxes` names the splits already", "expected one of the two")
+        reason = "both name the splits; leave out splits, or the names of splits in boxes"
+        raise _conflict(file, "splits", "a mapping of splits in boxes", reason)
     for key, expected in box_format.needs.items():
         if getattr(boxes, key) is None:
             raise file.fault(("boxes",), f"no `{key}`", expected)
@@ -199,8 +197,8 @@ def _refuse_keys_of_other_formats(file: RecipeFile, box_format: Format) -> None:
     for name in FormatKeys.__struct_fields__:
         if name in file.value["boxes"] and name not in box_format.keys:
             users = [key for key, other in all_formats().items() if name in other.keys]
-            expected = f"expected it with {either(users)}"
-            raise file.fault(("boxes", name), f"{box_format.key} has no use for it", expected)
+            problem = f"it can't be combined with {box_format.key}"
+            raise file.fault(("boxes", name), problem, f"expected it only with {either(users)}")
 
 
 def _numbers_rows(file: RecipeFile) -> bool:
@@ -286,7 +284,7 @@ def _check_splits(file: RecipeFile) -> None:
         if not SPLIT_NAME.fullmatch(name) or grown_from(name)[1] > 1:
             raise file.fault(("splits", name), *NO_SPLIT_NAME)
     if not splits:
-        raise file.fault(("splits",), "nothing in it", "expected a key for each split")
+        raise file.fault(("splits",), "it is empty", "expected a key for each split")
     _check_fractions(file, split_count=len(splits))
     places_of(file)
 
@@ -334,13 +332,15 @@ def places_of(file: RecipeFile) -> dict[str, tuple[str, list[str]]]:
             continue
         key: Key = ("splits", name)
         if not isinstance(value, dict):
-            expected = "expected a fraction, or {folder | files | manifest | value: ...}"
-            raise file.fault(key, f"{value_in_words(value)} describes no split", expected)
+            keys = either(PlaceKeys.__struct_fields__)
+            expected = f"expected a fraction, or a mapping with {keys}, such as {{folder: {name}}}"
+            raise file.fault(key, f"it is {value_in_words(value)}", expected)
         place = file.convert(value, PlaceKeys, key)
         place_key = only_key(file, key, place, PlaceKeys.__struct_fields__)
         if place_key == "value" and not has_split_column and not has_rows(file):
-            expected = "expected labels: {file: ..., split: COLUMN}"
-            raise file.fault((*key, place_key), "no column of splits", expected)
+            problem = "it requires a column of splits, and labels names none"
+            expected = "expected labels with the keys file and split (the name of the column)"
+            raise file.fault((*key, place_key), problem, expected)
         texts = getattr(place, place_key)
         places[name] = place_key, list(texts) if isinstance(texts, list) else [str(texts)]
     return places

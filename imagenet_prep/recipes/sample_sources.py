@@ -8,7 +8,6 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.joined_samples import Samples, join_samples
@@ -16,6 +15,7 @@ from imagenet_prep.recipes.labels_file import NO_LABEL
 from imagenet_prep.recipes.named_files import archives_by_split, origin_of
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile
 from imagenet_prep.recipes.source_kinds import source_kinds
+from imagenet_prep.sources.obstacles import NoFilesError
 from imagenet_prep.sources.remarks import Remarks
 from imagenet_prep.text import listed, number_of
 
@@ -81,7 +81,7 @@ def _read_parts(
             parts.append((split or split_in_names, samples))
     if not any(samples.names for _, samples in parts):
         all_paths = [str(path) for paths in groups.values() for path in paths]
-        raise InputError(f"no image in {listed(all_paths)}", "expected at least one")
+        raise NoFilesError(f"no image in {listed(all_paths)}", "expected at least one")
     return parts
 
 

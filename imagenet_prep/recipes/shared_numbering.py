@@ -260,7 +260,7 @@ class _NumberingCheck(Struct, frozen=True):
         or a class that is not there.
         """
         numbering = self.known.numbering
-        set_names = self.known.name
+        set_names = f"the shards of {self.known.name}"
         has_own_numbers = self.file.recipe.classes is not None or self.classes.is_numbered
         if name in numbering.labels:
             problem = f"class {name} would have label {number}"
@@ -269,7 +269,7 @@ class _NumberingCheck(Struct, frozen=True):
             problem = f"label {number} would be {name}"
             expected = f"expected {numbering.names[number]}, as in {set_names}"
         else:
-            problem = f"{name} is no class of {set_names}"
+            problem = f"{name} is a new class, which {set_names} don't have"
             expected = f"expected {one_of(numbering.labels, 3)}"
         raise InputError(f"{self.file.path}: {problem}", expected, self._hint())
 

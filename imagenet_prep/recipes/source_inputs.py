@@ -10,6 +10,7 @@ from imagenet_prep.recipes.classic_inputs import list_classic
 from imagenet_prep.recipes.inputs import Inputs, skipped_in_words
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile
 from imagenet_prep.recipes.source_kinds import source_kinds
+from imagenet_prep.sources.obstacles import NoFilesError
 from imagenet_prep.storage.layout import Layout
 
 
@@ -52,7 +53,6 @@ def find_inputs(
 def _no_files(place: str, inputs: Inputs) -> InputError:
     """The error for a source without a file, or whose files are all skipped."""
     skipped = [*inputs.notes, *skipped_in_words(inputs.remarks)]
-    problem = f"{place}: no files in {inputs.origin}"
     if not skipped:
-        return InputError(problem, "expected at least one")
-    return InputError(f"{problem} except skipped ones", f"expected others; {'; '.join(skipped)}")
+        return NoFilesError(f"{place}: no files in {inputs.origin}", "expected at least one")
+    return NoFilesError(f"{place}: no file in {inputs.origin} can be used", "; ".join(skipped))

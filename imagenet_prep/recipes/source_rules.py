@@ -56,8 +56,8 @@ def _refuse_unused_options(file: RecipeFile, source_key: str) -> None:
     for option in OPTIONS:
         users = kinds_with_option(option)
         if option in file.value["source"] and source_key not in users:
-            expected = f"expected it with {either(users)}"
-            raise file.fault(("source", option), f"{source_key} has no use for it", expected)
+            problem = f"it can't be combined with {source_key}"
+            raise file.fault(("source", option), problem, f"expected it only with {either(users)}")
 
 
 def refuse_empty_places(file: RecipeFile) -> None:
@@ -78,7 +78,7 @@ def _refuse_no_places(
 ) -> None:
     """Raise UsageError for an empty list of files or folders, or one of a split."""
     if isinstance(places, (list, dict)) and not places:
-        raise file.fault(key, "nothing in it", expected)
+        raise file.fault(key, "it is empty", expected)
     if isinstance(places, dict):
         for split, texts in places.items():
             _refuse_no_places(file, (*key, split), texts, expected)
@@ -91,7 +91,7 @@ def only_key(file: RecipeFile, key: Key, mapping: Struct, names: Sequence[str]) 
         problem, count = f"it has {' and '.join(present_names)}", "only one"
         if not present_names:
             other_names = _names_in(file, key)
-            problem = f"only {', '.join(other_names)} in it" if other_names else "nothing in it"
+            problem = f"it has only {', '.join(other_names)}" if other_names else "it is empty"
             count = "one"
         raise file.fault(key, problem, f"expected {count} of {', '.join(names)}")
     return present_names[0]

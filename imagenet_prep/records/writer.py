@@ -201,15 +201,16 @@ class ShardWriter:
         """
         if self._block is None:
             raise UsageError(
-                f"{self._prefix} is not being written", "expected a call within the with block"
+                f"write() of {self._prefix} was called outside of the writer's with block",
+                "expected a call within the with block",
             )
         if self._failure is not None:
             raise self._failure
         if features:
             if record is not None:
                 raise UsageError(
-                    f"a record and the feature {next(iter(features))!r} are given",
-                    "expected one of the two",
+                    f"write() got a record and the feature {next(iter(features))!r}",
+                    "expected a record, or features by name, not both",
                 )
             record = features
         message = self._encoder.encode(record, self.records)
@@ -346,10 +347,9 @@ def writing_all_of(target: Path) -> Iterator[None]:
         with writing(target):
             yield
     except SpaceError as error:
-        detail = "nothing of it is kept; files that were there before stay"
-        raise SpaceError(
-            error.what, detail, "remove some files there, then write it again"
-        ) from error
+        detail = "no new record is kept; files that existed before are unchanged"
+        hint = "free space on this disk, then write all records again"
+        raise SpaceError(error.what, detail, hint) from error
 
 
 @contextlib.contextmanager

@@ -77,7 +77,7 @@ def read_marks(path: AnyPath) -> Marks:
         raise InputError(
             f"{error.place(path)}: {error.reason}",
             f"expected {_FORMS.get(form, 'a CSV file')} in UTF-8 with a column {either(PATHS)}",
-            f"correct it there, or save the table as {path.stem}.csv: UTF-8, with a header line",
+            f"correct the file, or save the table as {path.stem}.csv: UTF-8, with a header line",
         ) from error
     unit = "entry" if form == "json" else "line"
     name_column = _name_column(path, columns)

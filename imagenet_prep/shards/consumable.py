@@ -33,9 +33,9 @@ def refuse_another_output(layout: Layout) -> None:
     """Raise UsageError if shards belong in another folder than the raw data."""
     if layout.output_dir.resolve() != layout.data_dir.resolve():
         raise UsageError(
-            f"raw data of {layout.data_dir} can't give its space to shards in {layout.output_dir}",
-            "expected --consume without --output",
-            "leave out one of the two",
+            f"--consume can't be combined with shards in another folder, {layout.output_dir}",
+            f"expected the shards in {layout.data_dir}: they take the space of its raw data",
+            "leave out --consume or --output",
         )
 
 
@@ -72,9 +72,9 @@ def _refuse_obstacle(container: Container, layout: Layout, *, splits: int) -> No
     if not known_digests(layout, path):
         check = command("download", layout.data_dir)
         raise InputError(
-            f"{path} can't be consumed: nothing proves that it can be fetched again",
-            "expected a digest from a download, or from a check of the existing file",
-            Hint("check it: ", check, "; if it is from another site than imagenet, add --source"),
+            f"{path} can't be consumed: it was not compared with its source since its last change",
+            "expected a file that can be downloaded again, since --consume removes it",
+            Hint("compare it: ", check, "; if it is not from image-net.org, add its --source"),
         )
 
 
@@ -129,10 +129,9 @@ def refuse_lost(plan_on_disk: Plan | None, splits: Sequence[PlannedSplit], layou
         record = layout.consumed(name).record
         raise InputError(
             f"{record} is gone, and no {name} images are in {layout.raw_dir}",
-            "expected this file: the set was started with --consume, and the images that are in "
-            "no shard yet may be only in its folder",
+            f"convert --consume moves images to {record.parent}; some may be in no shard yet",
             Hint(
-                "put its folder back, or get the raw data again: ",
+                "put this folder back, or get the raw data again: ",
                 command("download", layout.data_dir),
             ),
         )
@@ -165,8 +164,8 @@ def refuse_gone(
         if not consume:
             shards = number_of(len(waiting_plans), "of its shards is", "of its shards are")
             raise UsageError(
-                f"{split.source} is being consumed, and {shards} not made yet",
-                "expected that conversion to resume",
+                f"--consume has started to use up {split.source}, and {shards} not made yet",
+                "expected --consume again, which makes them from the images that are left",
                 "run the same command with --consume",
             )
 

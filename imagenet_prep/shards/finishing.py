@@ -99,10 +99,7 @@ def refuse_superseded(plan: Plan, layout: Layout) -> Plan:
     if claimed.key == plan.key:
         return claimed
     raise UsageError(
-        f"{layout.output_dir} now has the plan of a set with other images or settings",
-        (
-            "expected no other imagenet-prep convert there; these differ: "
-            f"{', '.join(differences(plan, claimed))}"
-        ),
+        f"another convert has started in {layout.output_dir}, with other images or settings",
+        f"these differ: {', '.join(differences(plan, claimed))}",
         "make this set in another folder with --output",
     )

@@ -47,8 +47,8 @@ class PlanClaim(Struct, frozen=True):
             return None
         changes = ", ".join(differences(self.plan, claimed))
         raise UsageError(
-            f"{self.layout.output_dir} has the plan of a set with other images or settings",
-            f"expected those of {self.layout.plan_path}, but these differ: {changes}",
+            f"{self.layout.output_dir} is for a set with other images or settings",
+            f"compared with its plan, {self.layout.plan_path}, these differ: {changes}",
             instead(
                 self.layout, "make this set in its place with --overwrite", is_rank=self.is_rank
             ),

@@ -75,13 +75,14 @@ class ArrayFile(Container, frozen=True):
                 name = row.name.split("/")[-2]
                 if name not in arrays:
                     names = listed(arrays) or "none"
-                    raise ArrayError(f"expected an array with the name {name}, got {names}")
+                    raise ArrayError(f"it was changed: it had the array {name}, now {names}")
                 stored, file, header = opened(name)
                 file.seek(stored.start + row.offset * stored.item_bytes)
                 data = header + file.read(stored.item_bytes)
                 if len(data) != row.length:
                     raise ArrayError(
-                        f"expected {row.length:,} bytes for {row.name}, got {len(data):,}"
+                        f"{name}[{row.offset:,}] has {len(data):,} bytes: expected "
+                        f"{row.length:,}; it is damaged, or was changed after it was listed"
                     )
                 return data
 
@@ -254,8 +255,7 @@ def _of_idx(path: Path, opener: Callable[..., Any]) -> StoredArray:
             content = "its compressed content" if opener is gzip.open else "it"
             got = first_bytes(head)
             raise OtherFormError(
-                f"{content} is not IDX of unsigned bytes: expected 00 00 08 and 01 to 04 as the "
-                f"first bytes, got {got}",
+                f"{content} is not an IDX file of numbers from 0 to 255 (first bytes: {got})",
                 INTACT_OR_NPZ,
             )
         dimensions = head[3]

@@ -19,6 +19,10 @@ MOST = 10_000
 """The number of faults that are kept; further ones are counted."""
 
 
+class NoFilesError(InputError):
+    """A source has no files; where a fault of its files was collected, that fault is the reason."""
+
+
 class Obstacles(Struct):
     """The faults of a listing, how many more there are,
     and the entries that were skipped, as text and number.

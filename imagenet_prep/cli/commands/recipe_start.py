@@ -91,27 +91,17 @@ def init(
         splits=_split_places(params["split"]),
     )
     is_about_folder = bool(as_structure) or options != InitOptions()
+    paths = [path for path in (folder, output) if path is not None]
     if is_list:
-        if is_about_folder or example or folder is not None or output is not None:
-            raise UsageError("--list with other arguments", "expected --list without them")
+        if is_about_folder or example or paths:
+            raise _other_form()
         return _list_examples()
     if example is not None:
-        if is_about_folder:
-            raise UsageError(
-                f"--example {example} with options about a folder of data",
-                "expected --example NAME, and at most the file to write",
-            )
-        if folder is not None and output is not None:
-            raise UsageError(
-                f"--example {example} with two files to write: {folder} and {output}",
-                "expected one of them",
-            )
+        if is_about_folder or len(paths) > 1:
+            raise _other_form()
         return _write_example(example, output or folder)
     if folder is None:
-        raise UsageError(
-            "init without a folder or file",
-            "expected a folder or a file of data, --list, or --example NAME",
-        )
+        raise _other_form()
     from imagenet_prep.stages.init import init
 
     summary = init(
@@ -125,6 +115,15 @@ def init(
     print_init(summary, quiet)
     figures = init_figures(summary)
     return CommandOutcome(figures)
+
+
+def _other_form() -> UsageError:
+    """The error for arguments of which one form of init can't use one, or lacks one."""
+    return UsageError(
+        "these arguments are not one of the three forms of init",
+        "expected a folder or a file of data, with any options; or --list alone; "
+        "or --example NAME, with at most one file to write",
+    )
 
 
 def _split_places(texts: Sequence[str]) -> dict[str, str]:

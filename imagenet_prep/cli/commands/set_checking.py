@@ -72,9 +72,7 @@ def verify(data_dir: Path | None, quiet: bool, **params: Any) -> CommandOutcome:
     depth: Depth = params["depth"] or "full"
     engine = engine_of(params)
     if params["share"] is not None and not isinstance(place, Layout):
-        raise UsageError(
-            f"--rank with the file {data_dir}", "expected --rank with a folder of shards"
-        )
+        raise _no_ranks(f"the file {data_dir}")
     progress = make_progress(quiet)
     share = note_share(params["share"], progress)
     if isinstance(place, Layout):
@@ -93,6 +91,11 @@ def verify(data_dir: Path | None, quiet: bool, **params: Any) -> CommandOutcome:
     return each_set(place, work)
 
 
+def _no_ranks(data: str) -> UsageError:
+    """The error for a share of data that one process checks."""
+    return UsageError(f"--rank with {data}", "expected --rank with a folder of shards")
+
+
 def _verify_raw(data_dir: Path | None, params: Mapping[str, Any], quiet: bool) -> CommandOutcome:
     """Check a copy of images: of ILSVRC2012, or of a recipe."""
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions
@@ -101,8 +104,7 @@ def _verify_raw(data_dir: Path | None, params: Mapping[str, Any], quiet: bool) -
 
     raw, recipe = params["raw"], params["config"]
     if params["share"] is not None:
-        option = "--raw" if raw else "--config"
-        raise UsageError(f"--rank with {option}", "expected --rank with a folder of shards")
+        raise _no_ranks("--raw" if raw else "--config")
     if data_dir is not None:
         refuse_missing_data(data_dir)
     dataset = read_dataset(recipe) if recipe else ILSVRC2012

@@ -84,8 +84,11 @@ def _print_annotated(split: BoxesSummary) -> None:
         *_describe_left_out(totals),
     )
     images_with_boxes = number_of(totals.images, "image has", "images have")
-    files_without = number_of(totals.without, "file has", "files have")
-    tell(f"  {images_with_boxes} boxes; {files_without} no box that can be used")
+    without = ""
+    if totals.without:
+        files_without = number_of(totals.without, "file has", "files have")
+        without = f"; {files_without} no box that can be used"
+    tell(f"  {images_with_boxes} boxes{without}")
     print_problems(split.problems)
 
 

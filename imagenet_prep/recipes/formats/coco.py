@@ -128,7 +128,7 @@ def _outline_of(annotation: CocoAnnotation, place: str) -> Outline | None:
     try:
         outline = read_outline(annotation.segmentation)
     except msgspec.MsgspecError as error:
-        expected = "expected polygons, or runs with counts and size"
+        expected = "expected a list of polygons, or RLE: {counts: ..., size: ...}"
         problem, key = json_problem(error)
         raise fault(place, f"segmentation{key}: {problem}", expected) from error
     if isinstance(outline, Runs):
@@ -189,7 +189,7 @@ def _corners(
     if is_segment:
         raise fault(place, "the segment has no bbox", "expected x, y, width, height")
     if outline is None:
-        raise fault(place, "the object has no bbox", "expected a bbox, or an outline")
+        raise fault(place, "the object has no bbox", "expected a bbox or a segmentation")
     assert image.size is not None
     return _corners_of_outline(outline, image.size, place)
 
@@ -238,12 +238,18 @@ def _read_keypoints(
     numbers = annotation.keypoints or [0.0] * number_count
     has_names = len(names) == keypoint_count
     if annotation.keypoints and not has_names:
-        count = number_of(len(names), "keypoint")
-        expected = f"expected {keypoint_count}, as another category names"
-        raise fault(place, f"its category names {count}", expected)
+        raise fault(
+            place,
+            f"`keypoints` of its category has {number_of(len(names), 'name')}",
+            f"expected {keypoint_count}, as in another category: records have equally many for "
+            "each object",
+            f"write {keypoint_count} names in each category; or remove `keypoints` from all "
+            "categories, and they are not read",
+        )
     if len(numbers) != number_count:
         count = number_of(len(numbers), "number")
-        expected = f"expected {number_count}: three for each of {keypoint_count}"
+        points = number_of(keypoint_count, "key point")
+        expected = f"expected {number_count}: x, y and visibility of {points}"
         raise fault(place, f"keypoints has {count}", expected)
     assert image.size is not None
     width, height = image.size
@@ -293,11 +299,11 @@ def _images_in(path: Path, coco: Coco) -> dict[int | str, Marked]:
         place = f"{path}: images[{number}] (id {image.id})"
         problem = ""
         if image.file_name in names:
-            problem = f"{image.file_name} is among the images before it"
+            problem = f"its file_name, {image.file_name}, is also that of an earlier image"
         elif image.id in images:
-            problem = f"its id is that of {images[image.id].name}, too"
+            problem = f"its id is also that of {images[image.id].name}"
         if problem:
-            raise fault(place, problem, "expected every image once, each with its own id")
+            raise fault(place, problem, "expected each image only once, with its own id")
         names.add(image.file_name)
         size = check_size(image.width, image.height, place)
         values = {"boxes.source_id": str(image.id)}

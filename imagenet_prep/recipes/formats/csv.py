@@ -28,7 +28,6 @@ from imagenet_prep.recipes.formats import NUMBERING, AnnotatedFolder, Format, Pr
 from imagenet_prep.recipes.labels_file import LABELS, PATHS
 from imagenet_prep.recipes.path_parts import stem_of
 from imagenet_prep.recipes.table_rows import LabelsFault, csv_rows
-from imagenet_prep.text import one_of
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -127,8 +126,8 @@ class _TableReader(Struct, frozen=True):
         known_roles = dict.fromkeys((*_ROLES, *_BY_SIZE, *_IN_A_CELL))
         unknown_roles = sorted(set(self.columns) - known_roles.keys())
         if unknown_roles:
-            problem = f"`columns` in the recipe's `boxes` has no use for {unknown_roles[0]}"
-            raise InputError(problem, f"expected some of {', '.join(known_roles)}")
+            problem = f"`columns` in the recipe's `boxes` has the unknown key {unknown_roles[0]}"
+            raise InputError(problem, f"expected keys among {', '.join(known_roles)}")
         folded = {column.lower(): column for column in reversed(header)}
         named = self.columns
         if not self.header:
@@ -157,7 +156,7 @@ def _no_column(path: Path, role: str, name: str | None, header: Sequence[str]) -
     problem = f"{path}: no column for {role}"
     if name is not None:
         problem = f"{path}: no column {name} for {role}"
-    expected = f"expected {one_of(header, len(header))}"
+    expected = f"the table has {', '.join(header)}"
     hint = f"name the column in the recipe's `boxes`: columns: {{{role}: COLUMN}}"
     if role in ("xmax", "ymax"):
         hint += "; for boxes with a width and a height: {box_width: COLUMN, box_height: COLUMN}"
@@ -395,8 +394,8 @@ def _no_label(folder: AnnotatedFolder, name: str, candidates: Sequence[str]) -> 
     for column in candidates[:_MOST_NAMED]:
         commands.append(folder.init(**{"as": FORMAT.structure, "label": column}))
     problem = f"{folder.path / name}: no column has a usual name of a class"
-    expected = f"expected one of {', '.join(candidates)}, or a column such as label or class"
-    hint = Hint("if it is one of them, choose it: ", join_hints("; or ", commands))
+    expected = f"expected a column such as label or class; others: {', '.join(candidates)}"
+    hint = Hint("if another column has the class names: ", join_hints("; or ", commands))
     return InputError(problem, expected, hint)
 
 

@@ -5,7 +5,7 @@ Next to it are images.txt with the names, and train_test_split.txt, where 1 is t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _BOXES = "bounding_boxes.txt"
 _NAMES = "images.txt"
 _DIVISION = "train_test_split.txt"
+_BOX_VALUES = ("image id", "x", "y", "width", "height")
+_NAME_VALUES = ("image id", "path")
+_SPLIT_VALUES = ("image id", "1 or 0")
 _NEIGHBOURS = (_NAMES, _DIVISION, "image_class_labels.txt", "classes.txt")
 
 
@@ -33,10 +36,10 @@ def _read(path: Path) -> list[Drawn]:
     problem = fault_of_path(names_file, "file")
     if problem:
         raise InputError(f"{names_file} {problem}", f"expected the names of images next to {path}")
-    names_by_id = {words[0]: words[1] for words, _ in _read_lines(names_file, 2)}
+    names_by_id = {words[0]: words[1] for words, _ in _read_lines(names_file, _NAME_VALUES)}
     splits_by_id = _read_splits(path.parent / _DIVISION)
     images = []
-    for (image_id, *numbers), place in _read_lines(path, 5):
+    for (image_id, *numbers), place in _read_lines(path, _BOX_VALUES):
         if image_id not in names_by_id:
             problem = f"no image has the id {image_id}"
             raise fault(place, problem, f"expected an id of {names_file}")
@@ -53,19 +56,19 @@ def _read_splits(path: Path) -> dict[str, str]:
     """The split of each image by its id; empty without a file of them."""
     if not path.exists():
         return {}
-    flags_by_id = {words[0]: words[1] for words, _ in _read_lines(path, 2)}
+    flags_by_id = {words[0]: words[1] for words, _ in _read_lines(path, _SPLIT_VALUES)}
     return {image_id: "train" if flag == "1" else "test" for image_id, flag in flags_by_id.items()}
 
 
-def _read_lines(path: Path, word_count: int) -> Iterator[tuple[list[str], str]]:
-    """The words of each line, and its place."""
+def _read_lines(path: Path, values: Sequence[str]) -> Iterator[tuple[list[str], str]]:
+    """The words of each line, which are these ``values``, and its place."""
     text = read_text(path).removesuffix("\n")
     for number, line in enumerate(text.split("\n"), 1):
         place = f"{path}, line {number}"
-        words = line.strip().split(None, word_count - 1)
-        if len(words) != word_count:
+        words = line.strip().split(None, len(values) - 1)
+        if len(words) != len(values):
             problem = f"the line has {number_of(len(words), 'value')}"
-            raise fault(place, problem, f"expected {word_count}")
+            raise fault(place, problem, f"expected {len(values)}: {', '.join(values)}")
         yield words, place
 
 

@@ -13,7 +13,7 @@ from imagenet_prep.hints import Hint
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.annotation_files import check_size, parse_number, read_xml
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject
-from imagenet_prep.recipes.box_policy import corners_around, fault
+from imagenet_prep.recipes.box_policy import corners_around, fault, rotated
 from imagenet_prep.recipes.formats import NUMBERING, Format
 
 if TYPE_CHECKING:
@@ -68,8 +68,7 @@ def _read_object(element: ElementTree.Element, place: str) -> DrawnObject:
         raise fault(place, "the object has no label", "expected the class")
     rotation = parse_number(element.get("rotation", "0"), place, "rotation")
     if rotation % 360:
-        problem = f"the {element.tag} is rotated"
-        raise fault(place, problem, "expected a rotation of 0")
+        raise rotated(place, element.tag)
     if element.tag == "polygon":
         points = _points(element, place)
         return DrawnObject.polygon(label, points, place)

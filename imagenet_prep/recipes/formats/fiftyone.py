@@ -19,7 +19,7 @@ from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import corners_of_size, fault
 from imagenet_prep.recipes.folder_words import split_name
 from imagenet_prep.recipes.formats import Format
-from imagenet_prep.text import listed
+from imagenet_prep.text import listed, number_of
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -84,8 +84,9 @@ def _field_of_boxes(sample: dict[str, Any], place: str) -> str | None:
     if _TRUTH in fields:
         return _TRUTH
     if len(fields) > 1:
-        expected = f"expected one such field, or {_TRUTH}"
-        raise fault(place, f"the sample has detections in {listed(fields)}", expected)
+        problem = f"the sample has several fields with detections: {listed(fields)}"
+        expected = f"expected a single one, or a field {_TRUTH}"
+        raise fault(place, problem, expected, f"rename the field to read to {_TRUTH}")
     return fields[0] if fields else None
 
 
@@ -114,7 +115,8 @@ def _class_name(label: int | str, classes: list[str] | None, place: str) -> str:
         expected = 'expected a name, or a key "classes" at the top of the file: a list of the names'
         raise fault(place, f"the class is the number {label}", f"{expected} by number")
     if not 0 <= label < len(classes):
-        expected = f"expected 0 to {len(classes) - 1}, the numbers of `classes`"
+        names = number_of(len(classes), "name")
+        expected = f"expected the number of a class: `classes` has {names}, numbered from 0"
         raise fault(place, f"there is no class {label}", expected)
     return classes[label]
 

@@ -13,12 +13,7 @@ from urllib.parse import unquote
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.annotation_files import check_numbers, read_json
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject
-from imagenet_prep.recipes.box_policy import (
-    DRAW_AGAIN,
-    corners_around,
-    corners_of_size,
-    fault,
-)
+from imagenet_prep.recipes.box_policy import corners_around, corners_of_size, fault, rotated
 from imagenet_prep.recipes.formats import NUMBERING, Format
 
 if TYPE_CHECKING:
@@ -99,10 +94,9 @@ def _regions_of_annotations(annotations: Sequence[_Json], place: str) -> Iterato
     """The regions of the only annotation that was not cancelled."""
     valid = [annotation for annotation in annotations if not annotation.get("was_cancelled")]
     if len(valid) > 1:
-        problem = f"{len(valid)} annotations of the task are not cancelled"
-        raise fault(
-            place, problem, "expected one: delete the others in Label Studio, and export again"
-        )
+        problem = f"the task has {len(valid)} annotations that are not cancelled"
+        hint = "keep one in Label Studio, delete the others, and export again"
+        raise fault(place, problem, "expected one annotation for each task", hint)
     for annotation in valid:
         results = [result for result in annotation["result"] if "original_width" in result]
         if any(result.get("image_rotation") for result in results):
@@ -116,8 +110,7 @@ def _read_object(region: _Json, place: str) -> DrawnObject:
     names = (name for name in region if name in _SHAPES or _OTHER_SHAPES.fullmatch(name))
     shape = next(names, "")
     if region.get("rotation"):
-        problem = "the region is rotated"
-        raise fault(place, problem, "expected a rotation of 0", DRAW_AGAIN)
+        raise rotated(place, "region")
     if shape not in _SHAPES:
         problem = f"the region has {shape or 'no label'}"
         raise fault(place, problem, f"expected one of {', '.join(_SHAPES)}")

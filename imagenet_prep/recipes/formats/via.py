@@ -20,6 +20,7 @@ from imagenet_prep.recipes.box_policy import (
     corners_around,
     corners_of_size,
     fault,
+    rotated,
 )
 from imagenet_prep.recipes.formats import NUMBERING, Format
 from imagenet_prep.recipes.json_faults import json_reason
@@ -125,7 +126,7 @@ def _read_object(region: _ViaRegion, class_attribute: str | None, place: str) ->
     shape = region.shape_attributes
     shape_name = shape.get("name")
     if shape.get("theta"):
-        raise fault(place, "the region is rotated", "expected a theta of 0", DRAW_AGAIN)
+        raise rotated(place, "region")
     try:
         if shape_name in ("polygon", "polyline"):
             xs = check_numbers(shape["all_points_x"])

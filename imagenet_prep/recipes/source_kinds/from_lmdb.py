@@ -41,9 +41,9 @@ def _same_name_of_keys(parts: Sequence[Samples]) -> InputError | None:
         row = part.listing.names.first_twice()
         if row is not None:
             return InputError(
-                f"two keys of {part.listing.container(row).path} become one name: "
+                f"{part.listing.container(row).path}: two keys give the same name for an image, "
                 f"{part.listing.names[row]}",
-                "expected keys that differ once each sign but letters, digits, _, . and - is a _",
+                "the name has a _ for each sign that is no letter, digit, _, . or -",
                 "write the database again with other keys",
             )
     return None

@@ -37,7 +37,7 @@ def _read_samples(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
     rows: list[int] = []
     samples: list[dict[str, Any]] = []
     unread_counts: Counter[str] = Counter()
-    for key, members in _members_by_key(listing.names):
+    for key, members in _members_by_key(listing):
         rows.append(_take_image(listing, key, members))
         value_rows: dict[str, int] = {}
         for ending, row in members.items():
@@ -58,20 +58,27 @@ def _read_samples(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
     return {"": Samples(images, names, columns, label=label, passed=passed, lost=lost)}
 
 
-def _members_by_key(names: Sequence[str]) -> Iterator[tuple[str, dict[str, int]]]:
+def _members_by_key(listing: Catalog) -> Iterator[tuple[str, dict[str, int]]]:
     """Each key with the rows of its members, by their endings."""
     by_key: dict[str, dict[str, int]] = {}
-    for row, name in enumerate(names):
+    for row, name in enumerate(listing.names):
         folder, slash, file_name = name.rpartition("/")
         stem, _, ending = file_name.partition(".")
         key = f"{folder}{slash}{stem}"
         members = by_key.setdefault(key, {})
         if members.setdefault(ending.lower(), row) != row:
-            first_name = names[members[ending.lower()]]
-            what = f"{first_name} and {name} have the same ending"
-            expected = f"expected one .{ending.lower()}, in any case of its letters, for {key}"
-            raise InputError(what, expected, "rename one of them")
+            first_name = _name_in_tar(listing.names[members[ending.lower()]])
+            names = f"{first_name} and {_name_in_tar(name)}"
+            expected = f"expected one file .{ending.lower()} for each image, also in capitals"
+            raise InputError(
+                f"{listing.container(row).path} has both {names}", expected, "rename one of them"
+            )
     yield from by_key.items()
+
+
+def _name_in_tar(name: str) -> str:
+    """A name of the listing, or a key, without the folder that stands for its tar."""
+    return name.partition("/")[2]
 
 
 def _take_image(listing: Catalog, key: str, members: dict[str, int]) -> int:
@@ -80,12 +87,11 @@ def _take_image(listing: Catalog, key: str, members: dict[str, int]) -> int:
         if ending in _IMAGES:
             return members.pop(ending)
     first_row = next(iter(members.values()))
-    file_names = [listing.names[row].rpartition("/")[2] for row in members.values()]
+    file_names = [_name_in_tar(listing.names[row]) for row in members.values()]
     raise InputError(
-        f"{listing.container(first_row).path} has no image for {key}",
-        f"expected one next to {listed(file_names)}",
-        f"add its image ({', '.join(_IMAGES)}), rename its files (a key ends at the first dot), "
-        "or take them out of the archive",
+        f"{listing.container(first_row).path} has no image for {listed(file_names)}",
+        f"expected an image whose name is the same up to the first dot: {_name_in_tar(key)}.jpg",
+        f"add the image ({', '.join(_IMAGES)}), rename these files, or remove them",
     )
 
 
@@ -105,7 +111,8 @@ def _values_of_key(listing: Catalog, rows: Mapping[str, int], reader: Reader) ->
     sample: dict[str, Any] = {}
     members: list[_Member] = []
     for ending, row in rows.items():
-        value = _member_value(bytes(listing.read(row, reader)), ending, listing.names[row])
+        name = f"{_name_in_tar(listing.names[row])} in {listing.container(row).path}"
+        value = _member_value(bytes(listing.read(row, reader)), ending, name)
         member = _Member(row, value if isinstance(value, dict) else {ending: value})
         for earlier in members:
             _refuse_contradiction(listing, earlier, member)
@@ -121,7 +128,7 @@ def _refuse_contradiction(listing: Catalog, first: _Member, second: _Member) -> 
             continue
         sayings: list[str] = []
         for member in (first, second):
-            _, _, file = listing.names[member.row].partition("/")
+            file = _name_in_tar(listing.names[member.row])
             sayings.append(f"{file} says {shortened(repr(member.values[name]))}")
         raise InputError(
             f"{listing.container(second.row).path}: {', '.join(sayings)} for {name}",
@@ -142,7 +149,7 @@ def _member_value(data: bytes, ending: str, name: str) -> Any:
         reason = json_reason(error)
         if isinstance(error, UnicodeDecodeError):
             reason = "it is not UTF-8"
-        raise InputError(f"{name} can't be read", reason, "correct it in its archive") from error
+        raise InputError(f"{name} can't be read", reason, "correct this file in the tar") from error
 
 
 def _unread_notes(counts: Mapping[str, int], *, has_label: bool) -> tuple[list[str], list[str]]:
