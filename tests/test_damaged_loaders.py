@@ -303,7 +303,7 @@ def test_batches_without_an_image(torch: Any, of_headers: Path) -> None:
     ]
     half = order_of(of_headers)[: IMAGES // 2]
     rank = ranks[0 if set(half) & set(HOLLOW) else 1]
-    with pytest.raises(InputError, match=r"1 damaged .*and no other\n.*all ranks wait") as caught:
+    with pytest.raises(InputError, match=r"1 damaged .*and no other\n.*several ranks") as caught:
         quietly(lambda: batches_of(rank))
     assert "repair the records that the warnings name" in caught.value.hint
 

@@ -356,13 +356,13 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
     "corners in pixels": (
         {"xmax": [30.0], LABEL: [1]},
         {},
-        "the box 0.25, 0.5, 30, 1.*from 0 to 1; it may be in pixels: the image has [0-9]+ x [0-9]+\n"
+        "has the box 0.25, 0.5, 30, 1.*from 0 to 1; it may be in pixels: the image has [0-9]+ x [0-9]+\n"
         "in the program that wrote the records, divide x by the width",
     ),
     "swapped corners": (
         {"xmin": [0.9], LABEL: [1]},
         {},
-        "the box 0.9, 0.5, 0.75, 1\nexpected .*, the upper left corner first\nswap the corners",
+        "has the box 0.9, 0.5, 0.75, 1\nexpected .*, the upper left corner first\nswap the corners",
     ),
     "one label for two objects": (
         {**{edge: [0.0, 0.0] for edge in BOX}, LABEL: [1]},
@@ -391,7 +391,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
     "a mask of another size": (
         {LABEL: [1], MASK: [png(np.ones((20, 41), np.uint8))]},
         {},
-        "a mask of 41 x 20 pixels.*expected those of its image, 40 x 20",
+        "a mask of 41 x 20 pixels.*expected the size of its image, 40 x 20",
     ),
     "a damaged mask": (
         {LABEL: [1], MASK: [png(np.ones((20, 40), np.uint8))[:-20]]},
@@ -541,7 +541,7 @@ def test_values_that_transforms_left_behind_are_refused(sets: Mapping[str, Path]
     change = v2.Compose([v2.CenterCrop(30), v2.SanitizeBoundingBoxes()])
     with pytest.raises(
         UsageError,
-        match=r"(?s)transforms gave boxes: .* iscrowd: .*if they have SanitizeBoundingBoxes: leave",
+        match=r"(?s)transforms gave boxes: .* iscrowd: .*SanitizeBoundingBoxes\(labels_getter=",
     ):
         list(DetectionDataset(opened(sets["coco"]), change))
     assert len(list(DetectionDataset(opened(sets["yolo"]), change))) == 6

@@ -188,13 +188,13 @@ def add_other_count(layout: Layout) -> None:
     [
         (
             lambda layout: layout.manifest_path.unlink(),
-            "holds every shard of a set, but not its manifest",
+            "holds every shard of a set, but manifest.json is missing",
         ),
         (
             lose_split,
             "holds an unfinished set: 8 shards are not done, validation-00000-of-00008 first",
         ),
-        (add_other_count, "train-00000-of-00001 is not a shard of its manifest"),
+        (add_other_count, "train-00000-of-00001 is not in manifest.json"),
     ],
 )
 def test_a_set_that_is_not_finished_is_never_equal(

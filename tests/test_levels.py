@@ -498,7 +498,7 @@ def test_a_set_without_its_manifest_is_unfinished(sound: Layout, tmp_path: Path)
     verdict = verify(layout, ENGINE)
     assert (
         verdict.conclusion
-        == "unfinished: 16 of 16 shards done, but not its manifest. 1 problem found."
+        == "unfinished: 16 of 16 shards done, but manifest.json is missing. 1 problem found."
     )
 
 

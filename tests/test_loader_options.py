@@ -152,22 +152,20 @@ def test_batches_in_any_order_are_counted_one_by_one(torch: Any) -> None:
     with pytest.raises(UsageError, match=r"of rank 0 of 1 .*given in any order") as caught:
         next(iter(other))
     assert "with the same world and batch_size" in caught.value.hint
-    with pytest.raises(
-        UsageError, match=r"its key 'ahead' holds 99\nexpected numbers below 5: its"
-    ):
+    with pytest.raises(UsageError, match=r"its key 'ahead' holds 99\n"):
         loader().load_state_dict({**state, "given": 0, "ahead": [99]})
 
 
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ({"before": 3}, r"'before' holds 3\nexpected a list"),
-        ({"before": [4]}, r"'before' holds 4\nexpected pairs"),
-        ({"before": [[1]]}, r"'before' holds \[1\]\nexpected pairs"),
-        ({"before": [[0, 4]]}, r"'before' holds 0\nexpected a whole number of at least 1"),
-        ({"before": [[1, "4"]]}, r"'before' holds '4'\nexpected a whole number of at least 0"),
-        ({"ahead": None}, r"'ahead' holds None\nexpected a list"),
-        ({"ahead": ["1"]}, r"'ahead' holds '1'\nexpected a whole number of at least 0"),
+        ({"before": 3}, r"'before' holds 3"),
+        ({"before": [4]}, r"'before' holds 4"),
+        ({"before": [[1]]}, r"'before' holds \[1\]"),
+        ({"before": [[0, 4]]}, r"'before' holds 0"),
+        ({"before": [[1, "4"]]}, r"'before' holds '4'"),
+        ({"ahead": None}, r"'ahead' holds None"),
+        ({"ahead": ["1"]}, r"'ahead' holds '1'"),
     ],
     ids=str,
 )
@@ -176,7 +174,7 @@ def test_a_state_with_damaged_lists_is_refused(
 ) -> None:
     """The error names the list of the state, and no bug."""
     state = loader().state_dict()
-    with pytest.raises(UsageError, match=rf"^the state: its key {fault}"):
+    with pytest.raises(UsageError, match=rf"^the state can't be loaded: its key {fault}\n"):
         loader().load_state_dict({**state, **change})
 
 
@@ -194,7 +192,7 @@ def test_records_need_a_data_set_of_images(torch: Any, tmp_path: Path) -> None:
         "Loader(ImageDataset(imagenet_prep.open(folder, 'train'), transform), batch_size)"
         in caught.value.hint
     )
-    with pytest.raises(UsageError, match="Loader got records"):
+    with pytest.raises(UsageError, match="a batch of records"):
         next(iter(loader(shards[:])))
     assert len(next(iter(loader(shards, collate_fn=list)))) == 4
 

@@ -63,7 +63,7 @@ def test_it_is_no_path_of_this_machine(tmp_path: Path, monkeypatch: pytest.Monke
     assert locate("/x/s3:/y") == Path("/x/s3:/y")
     path.mkdir(parents=True)
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(UsageError, match="is in an object store") as caught:
+    with pytest.raises(UsageError, match="is a URL") as caught:
         local_path(path)
     assert len(str(caught.value).splitlines()) == 3
 

@@ -164,10 +164,10 @@ def test_a_manifest_of_a_newer_version_need_not_be_removed(tmp_path: Path) -> No
     with pytest.raises(InputError) as caught:
         load_manifest(path)
     assert caught.value.lines == [
-        f"{path} can't be understood: it is of schema 2",
-        "expected a manifest of schema 1",
+        f"{path} can't be understood",
+        "expected the values that imagenet-prep convert writes",
         "if it was written by a newer imagenet-prep, use that version; otherwise remove "
-        "the manifest and run the same imagenet-prep convert again: "
+        "manifest.json and run the same imagenet-prep convert again: "
         "it keeps the shards that journal.jsonl lists, and makes the others",
     ]
 

@@ -277,7 +277,7 @@ def test_other_images_than_those_of_the_shards_are_refused(tmp_path: Path) -> No
     for sources in ({}, {"train": [1]}):
         assert (
             refusal(split, sources=sources)[0]
-            == "d/imagenet-prep/manifest.json: the source of the train images can't be understood"
+            == "d/imagenet-prep/manifest.json can't be understood"
         )
 
 

@@ -24,6 +24,7 @@ from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.registry import imagenet_options
 from imagenet_prep.state.manifest import load_manifest
+from imagenet_prep.state.set_state import REWRITE
 
 tf = tf_fixture.tf
 
@@ -198,7 +199,7 @@ def test_a_set_that_is_not_finished_is_compared_with_its_plan(tmp_path: Path) ->
     found = verify(layout, ENGINE)
     assert [problem.kind for problem in found.problems] == [ProblemKind.UNFINISHED]
     assert found.notes[0].startswith(
-        "this conversion is not finished (2 of 2 shards done, but not its manifest); "
+        "this conversion is not finished (2 of 2 shards done, but manifest.json is missing); "
         "to resume: imagenet-prep convert"
     )
     assert f"--config {tmp_path}/recipe.yaml" in found.notes[0]
@@ -206,6 +207,19 @@ def test_a_set_that_is_not_finished_is_compared_with_its_plan(tmp_path: Path) ->
     layout.manifest_path.write_bytes(b"{")
     kinds = [problem.kind.value for problem in verify(layout, ENGINE).problems]
     assert kinds == ["bad-manifest", "missing-shard"]
+
+
+def test_nothing_is_removed_from_a_set_without_plan_and_manifest(tmp_path: Path) -> None:
+    """What its shards should hold is not known: the advice is the command that keeps them."""
+    make_flowers(tmp_path / "flowers", 5)
+    layout = made(tmp_path, "source: {folders: flowers}\nshards: 2\n")
+    before = contents(layout)
+    layout.manifest_path.unlink()
+    layout.plan_path.write_bytes(b"{}")
+    remedies = {problem.remedy for problem in verify(layout, ENGINE).problems}
+    assert remedies - {""} == {REWRITE}
+    made(tmp_path, "source: {folders: flowers}\nshards: 2\n")
+    assert contents(layout) == before
 
 
 def test_a_folder_in_the_prefix_is_named(tmp_path: Path) -> None:

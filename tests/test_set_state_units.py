@@ -204,7 +204,10 @@ def test_only_the_manifest_is_missing(layout: Layout) -> None:
     layout.manifest_path.unlink()
     state = read(layout)
     assert (state.kind, state.missing) == ("unfinished", ())
-    assert state.sentence == f"{layout.output_dir} holds every shard of a set, but not its manifest"
+    assert (
+        state.sentence
+        == f"{layout.output_dir} holds every shard of a set, but manifest.json is missing"
+    )
     assert state.following == REWRITE
 
 
@@ -249,7 +252,7 @@ def test_a_growth_in_progress(layout: Layout) -> None:
     assert state.plan == grown
     make_shards(layout, grown, ["train-grown2-00001-of-00002"])
     assert read(layout).sentence == (
-        f"{layout.output_dir} holds every shard of a set, but its manifest is older than its plan"
+        f"{layout.output_dir} holds every shard of a set, but manifest.json is older than plan.json"
     )
     assert not state.covers_plan
 
@@ -381,49 +384,49 @@ CONTRADICTIONS: list[
         lose_one,
         (SECOND,),
         (),
-        f"{SECOND} is missing, and the manifest lists {SIZE} bytes",
+        f"{SECOND} is missing, and manifest.json lists {SIZE} bytes",
         "repair",
     ),
     (
         lose_two,
         (SECOND, LAST),
         (),
-        f"{SECOND} is missing, and the manifest lists {SIZE} bytes (2 shards in all)",
+        f"{SECOND} is missing, and manifest.json lists {SIZE} bytes (2 shards in all)",
         "repair",
     ),
     (
         cut_one,
         (SECOND,),
         (),
-        f"{SECOND} has 1,234 bytes, and the manifest lists {SIZE} bytes",
+        f"{SECOND} has 1,234 bytes, and manifest.json lists {SIZE} bytes",
         "repair",
     ),
     (
         put_a_folder,
         (SECOND,),
         (),
-        f"{SECOND} is a folder, and the manifest lists {SIZE} bytes",
+        f"{SECOND} is a folder, and manifest.json lists {SIZE} bytes",
         "repair",
     ),
     (
         add_one,
         (),
         ("train-00000-of-00002",),
-        "train-00000-of-00002 is not a shard of its manifest",
+        "train-00000-of-00002 is not in manifest.json",
         "verify",
     ),
     (
         add_two,
         (),
         ("train-00000-of-00002", "validation-grown2-00000-of-00001"),
-        "train-00000-of-00002 is not a shard of its manifest (2 files in all)",
+        "train-00000-of-00002 is not in manifest.json (2 files in all)",
         "verify",
     ),
     (
         add_and_lose,
         (SECOND,),
         ("train-00000-of-00002",),
-        f"{SECOND} is missing, and the manifest lists {SIZE} bytes",
+        f"{SECOND} is missing, and manifest.json lists {SIZE} bytes",
         "verify",
     ),
 ]
@@ -571,7 +574,7 @@ def test_a_damaged_plan(layout: Layout) -> None:
             dict(state.journalled),
             None,
         )
-        assert state.following == RESUME
+        assert state.following == REWRITE
         make_shards(layout, made_plan())
 
 
@@ -628,9 +631,7 @@ def test_a_manifest_that_can_not_be_understood(layout: Layout) -> None:
     shutil.rmtree(layout.plan_path.parent)
     state = read(layout)
     assert (state.kind, state.reason, state.damage) == ("contradictory", damage.detail, damage)
-    assert state.sentence == (
-        f"{folder} holds a set without a usable plan and manifest: {state.reason}"
-    )
+    assert state.sentence == (f"{folder} holds a set that can't be read: {state.reason}")
     assert state.following == damage.remedy
     assert (state.sizes, set(state.infos)) == (sizes_of(layout), set(ALL))
 
@@ -659,9 +660,7 @@ def test_a_manifest_whose_totals_are_not_its_shards(layout: Layout, totals: dict
         pass
     state = read(layout)
     assert state.reason == detail
-    assert state.sentence == (
-        f"{layout.output_dir} holds a set without a usable plan and manifest: {detail}"
-    )
+    assert state.sentence == (f"{layout.output_dir} holds a set that can't be read: {detail}")
 
 
 def test_totals_without_end_are_not_counted(

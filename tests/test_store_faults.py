@@ -194,7 +194,7 @@ def test_an_upload_that_the_store_lost(proxy: Proxy, place: Location) -> None:
         if before:
             store.put("large", before)
         proxy.fault = in_turn("POST", "uploadId", (404, "NoSuchUpload"))
-        with pytest.raises(WriteError, match=r"did not assemble s3://.*/other/large"):
+        with pytest.raises(WriteError, match=r"upload of s3://.*/other/large was not completed"):
             upload(store)
     proxy.fault = in_turn("POST", "uploadId", (200, "InternalError"), (200, "InternalError"))
     assert upload(store) == LARGE
@@ -212,7 +212,7 @@ def test_an_end_that_is_an_error_with_status_200(
     assert isinstance(store, ObjectStore)
     store.delete("large")
     proxy.fault = in_turn("POST", "uploadId", answer)
-    with pytest.raises(WriteError, match=r"did not assemble s3://.*/other/large"):
+    with pytest.raises(WriteError, match=r"upload of s3://.*/other/large was not completed"):
         upload(store)
     assert store.find("large") is None
 
@@ -437,7 +437,7 @@ def test_another_server_is_advised_by_the_variable_that_counts(
     lost = OSError("status code: 500")
     for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"):
         monkeypatch.delenv(name, raising=False)
-    assert "AWS_ENDPOINT_URL names a server other than AWS" in str(failure("s3://b/a", lost))
+    assert "for a server other than AWS, set AWS_ENDPOINT_URL" in str(failure("s3://b/a", lost))
     monkeypatch.setenv("AWS_ENDPOINT", "http://127.0.0.1:9")
     assert str(failure("s3://b/a", lost)).endswith("; check AWS_ENDPOINT")
     assert "AWS" not in str(failure("gs://b/a", lost))

@@ -294,10 +294,10 @@ def test_a_state_of_other_settings_is_refused(torch: Any, numbered: Path) -> Non
     for change in ({"seed": 1}, {"window": 3}, {"shuffle": False}, {"drop_last": False}):
         with pytest.raises(UsageError, match=r"state .*Loader"):
             loader(numbered, **change).load_state_dict(state)
-    with pytest.raises(UsageError, match="the state has no key 'records'"):
+    with pytest.raises(UsageError, match="it has no key 'records'"):
         loader(numbered).load_state_dict({})
     without_epoch = {key: value for key, value in state.items() if key != "epoch"}
-    with pytest.raises(UsageError, match="the state has no key 'epoch'"):
+    with pytest.raises(UsageError, match="it has no key 'epoch'"):
         loader(numbered).load_state_dict(without_epoch)
     with pytest.raises(UsageError, match="records '301', this one has 301"):
         loader(numbered).load_state_dict({**state, "records": str(state["records"])})

@@ -73,7 +73,7 @@ def damage_manifest(layout: Layout) -> None:
 STATES: list[tuple[Callable[[Layout], None], str, str]] = [
     (
         lose_manifest,
-        "holds every shard of a set, but not its manifest",
+        "holds every shard of a set, but manifest.json is missing",
         "imagenet-prep convert again",
     ),
     (
@@ -93,12 +93,12 @@ STATES: list[tuple[Callable[[Layout], None], str, str]] = [
     ),
     (
         add_shard_of_another_count,
-        "train-00000-of-00001 is not a shard of its manifest",
+        "train-00000-of-00001 is not in manifest.json",
         "imagenet-prep verify",
     ),
     (
         add_growth_of_before,
-        "train-grown2-00000-of-00001 is not a shard of its manifest",
+        "train-grown2-00000-of-00001 is not in manifest.json",
         "imagenet-prep verify",
     ),
     (damage_manifest, "manifest.json has changed since it was written", "convert again"),
@@ -243,5 +243,5 @@ def test_feature_spec_refuses_an_unfinished_set(layout: Layout) -> None:
         lambda: feature_spec(layout.data_dir),
         lambda: dataset(layout.data_dir, "train", batch_size=2),
     ):
-        with pytest.raises(InputError, match="but not its manifest"):
+        with pytest.raises(InputError, match=r"but manifest.json is missing"):
             read()

@@ -51,7 +51,11 @@ _KINDS = {CompressionError: ProblemKind.BAD_COMPRESSION, LengthError: ProblemKin
 def remedy_own(state: SetState) -> str:
     """The remedy for a shard that was made here;
     before the conversion has finished, repair can't be used.
+
+    Without plan and manifest it is not known what a shard should hold: none should be removed.
     """
+    if state.is_without_records:
+        return state.following
     if not state.covers_plan:
         return Hint(_REMOVE, mention("convert"), " again")
     layout = state.layout

@@ -166,7 +166,7 @@ def refuse_other_images(planned: PlannedSplit, manifest: Manifest, layout: Layou
     split, source = planned.catalog.split, planned.source
     expected = manifest.sources.get(split)
     if not isinstance(expected, dict):
-        raise not_understood(f"source of the {split} images", layout.manifest_path)
+        raise not_understood(layout.manifest_path)
     current = source_record(planned)
     if any(expected.get(key) != current[key] for key in ("images", "names_and_sizes")):
         expected_images = expected.get("images")

@@ -149,9 +149,9 @@ def recorded_part(name: str, labels: Mapping[str, int]) -> Part:
     if not labels:
         return WHOLE
     if not labels.keys() <= facts.labels().keys():
-        raise not_understood("classes")
+        raise not_understood()
     if not any(labels == _labelled(labels, first) for first in (None, 0, 1)):
-        raise not_understood("classes")
+        raise not_understood()
     argument = name if name in LISTS else f"{name}.txt"
     if len(labels) == facts.CLASSES:
         argument = ""

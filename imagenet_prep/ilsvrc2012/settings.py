@@ -130,7 +130,7 @@ def options_from(manifest: Manifest) -> ConvertOptions:
     settings = dict(manifest.settings)
     record_format = settings.pop("format", None)
     if not isinstance(record_format, int):
-        raise not_understood("settings")
+        raise not_understood()
     if record_format != FORMAT_VERSION:
         raise _other_format(manifest.version, record_format)
     shard_counts = _recorded_shard_counts(manifest)
@@ -144,10 +144,10 @@ def options_from(manifest: Manifest) -> ConvertOptions:
         _spread_reencoding(settings)
         expected_settings = ConvertOptions().settings().keys() - {"format"}
         if not expected_settings <= settings.keys():
-            raise not_understood("settings")
+            raise not_understood()
         options = msgspec.convert(settings, ConvertOptions)
     except (msgspec.ValidationError, LookupError, TypeError) as error:
-        raise not_understood("settings") from error
+        raise not_understood() from error
     return options.replace(recorded=part if part.recorded else None)
 
 
@@ -176,10 +176,10 @@ def _recorded_shard_counts(manifest: Manifest) -> dict[str, int]:
     for shard in manifest.shards:
         name = parse_shard_name(shard)
         if name is None:
-            raise not_understood("names of shards")
+            raise not_understood()
         split, number, count = name
         if not number < count == shard_counts.get(split):
-            raise not_understood("names of shards")
+            raise not_understood()
     return shard_counts
 
 

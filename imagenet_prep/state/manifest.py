@@ -207,31 +207,14 @@ def load_manifest(path: AnyPath) -> Manifest | None:
         schema = SCHEMA
         with contextlib.suppress(ValueError, RecursionError):
             schema = decode(content, type=_Schema).schema
-        raise _other_schema(path, schema) from error
+        is_newer = isinstance(schema, int) and schema > SCHEMA
+        raise not_understood(path, is_newer=is_newer) from error
     manifest = Manifest(
         saved.version, saved.dataset, saved.settings, saved.sources, saved.totals, shards
     )
     if saved.crc != _seal(manifest._head(), manifest._lines()):
         raise changed(path)
     return manifest
-
-
-def _other_schema(path: AnyPath, schema: object) -> InputError:
-    """The error for a manifest that is not of our schema, or of no schema at all."""
-    problem = f"{path} can't be understood"
-    if schema != SCHEMA:
-        problem += f": it is of schema {schema!r}"
-    is_newer = isinstance(schema, int) and schema > SCHEMA
-    lead = (
-        "if it was written by a newer imagenet-prep, use that version; otherwise "
-        if is_newer
-        else ""
-    )
-    return InputError(
-        problem,
-        f"expected a manifest of schema {SCHEMA}",
-        Hint(lead, _WRITE_NEW),
-    )
 
 
 def usable_manifest(path: AnyPath) -> Manifest | None:
@@ -325,11 +308,15 @@ def changed_boxes_text(changed: Mapping[str, Mapping[str, int]]) -> str:
     return f"{', '.join(counts)}, of {number_of(len(names), 'image')}: {listed(names)}"
 
 
-def not_understood(subject: str, path: AnyPath | None = None) -> InputError:
-    """The error for a manifest, at ``path`` if it is known, with an invalid value in one place."""
+def not_understood(path: AnyPath | None = None, *, is_newer: bool = False) -> InputError:
+    """The error for a manifest, at ``path`` if it is known, with an invalid value in any place.
+
+    ``is_newer``: its schema is that of a later version.
+    """
     place = path or "manifest.json in the set's folder imagenet-prep"
+    by_newer = "if it was written by a newer imagenet-prep, use that version; otherwise "
     return InputError(
-        f"{place}: the {subject} can't be understood",
+        f"{place} can't be understood",
         "expected the values that imagenet-prep convert writes",
-        _WRITE_NEW,
+        Hint(by_newer if is_newer else "", _WRITE_NEW),
     )

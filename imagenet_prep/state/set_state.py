@@ -121,6 +121,11 @@ class SetState(Struct, frozen=True, dict=True):
         return self.manifest is not None and self.kind in ("finished", "contradictory")
 
     @property
+    def is_without_records(self) -> bool:
+        """Whether it was made here, and neither its plan nor its manifest can be used."""
+        return self.kind == "contradictory" and self.manifest is None and not self.strays
+
+    @property
     def has_prefixes(self) -> bool:
         """Whether the folder has sets with prefixes."""
         return bool(self.layout.set_name) or len(self.layout.sets()) > 1
@@ -149,8 +154,8 @@ class SetState(Struct, frozen=True, dict=True):
             return f"{folder} holds every shard of a set, but {self.fault_of_manifest}"
         if self.kind == "unfinished":
             return f"{folder} holds an unfinished set: {self._missing_words()}"
-        if self.manifest is None and not self.strays:
-            return f"{folder} holds a set without a usable plan and manifest: {self.reason}"
+        if self.is_without_records:
+            return f"{folder} holds a set that can't be read: {self.reason}"
         return f"{folder} holds files that contradict each other: {self.reason}"
 
     @property
@@ -176,7 +181,7 @@ class SetState(Struct, frozen=True, dict=True):
     def _remedy(self) -> str:
         """The command for files that contradict each other, or what to do."""
         if self.manifest is None:
-            return _MOVE_STRAYS if self.strays else RESUME
+            return _MOVE_STRAYS if self.strays else REWRITE
         if self.missing and not self.strays:
             return self._make_again()
         return Hint("to see each file: ", command("verify", self.layout.output_dir))
@@ -215,8 +220,8 @@ class SetState(Struct, frozen=True, dict=True):
         if self.damage is not None:
             return self.damage.detail
         if self.records.usable_manifest is not None:
-            return "its manifest is older than its plan"
-        return "not its manifest"
+            return f"{self.layout.manifest_path.name} is older than {self.layout.plan_path.name}"
+        return f"{self.layout.manifest_path.name} is missing"
 
     def _missing_words(self) -> str:
         count = number_of(len(self.missing), "shard is", "shards are")
@@ -463,12 +468,12 @@ def _contradiction(
         state = f"is {kind}"
         if name in sizes and kind == IN_WORDS["file"]:
             state = f"has {number_of(sizes[name], 'byte')}"
-        expected = f"the manifest lists {manifest.shards[name].size:,} bytes"
+        expected = f"manifest.json lists {manifest.shards[name].size:,} bytes"
         count = f" ({number_of(len(missing), 'shard')} in all)" if len(missing) > 1 else ""
         return f"{name} {state}, and {expected}{count}"
     name = next(iter(strays))
     count = f" ({number_of(len(strays), 'file')} in all)" if len(strays) > 1 else ""
-    return f"{name} is not a shard of its manifest{count}"
+    return f"{name} is not in manifest.json{count}"
 
 
 def _journalled(layout: Layout) -> dict[str, ShardInfo]:

@@ -333,7 +333,7 @@ def _which_server(scheme: str) -> str:
     if scheme != "s3":
         return ""
     name = endpoint_variable(scheme)
-    return f"; check {name}" if name else "; AWS_ENDPOINT_URL names a server other than AWS"
+    return f"; check {name}" if name else "; for a server other than AWS, set AWS_ENDPOINT_URL"
 
 
 def _network_fault(message: str) -> tuple[type[NetworkError], str]:

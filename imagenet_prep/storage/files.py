@@ -61,8 +61,8 @@ def plain_lines(path: AnyPath, max_bytes: int = 1 << 26) -> Iterator[bytes]:
                 if len(line) > max_bytes:
                     raise InputError(
                         f"{path} holds a line of more than {max_bytes:,} bytes",
-                        "expected shorter lines",
-                        f"move the file away, {AGAIN}",
+                        "imagenet-prep, which wrote the file, writes shorter lines",
+                        f"the file is damaged: move it away, {AGAIN}",
                     )
                 yield line
     except FileNotFoundError:

@@ -26,6 +26,7 @@ from imagenet_prep.storage.store import RemoteAppender, RemoteSink, RemoteStore
 SCHEMES = ("s3", "gs", "az")
 _URL = re.compile(r"(?i)([a-z][a-z0-9+.-]+):/{1,2}")  # a Path keeps only one of the two slashes
 _SECRET = re.compile(r"[@?]")
+_LOCAL = "expected a path on this machine"
 
 
 class Location(Struct, frozen=True):
@@ -185,7 +186,7 @@ def locate(place: str | os.PathLike[str] | Location) -> AnyPath:
         return Path(place)
     if scheme not in SCHEMES:
         urls = ", ".join(f"{known_scheme}://BUCKET/FOLDER" for known_scheme in SCHEMES)
-        raise _is_url(text, f"expected a path on this machine, or {urls}")
+        raise _is_url(text, f"{_LOCAL}, or {urls}")
     bucket, key = _bucket_and_key(scheme, text)
     from imagenet_prep.storage.object_store import ObjectStore
 
@@ -265,10 +266,7 @@ def local_path(place: AnyPath) -> Path:
     """
     path = local_or_none(place)
     if path is None:
-        expected = "expected a path on this machine"
-        raise UsageError(
-            f"{place} is in an object store", expected, "copy it here, or use a folder here"
-        )
+        raise _is_url(place, _LOCAL)
     return path
 
 
@@ -294,7 +292,7 @@ def shown(place: object) -> str:
 def refuse_url(place: object) -> None:
     """Raise UsageError if ``place`` is a URL of any kind: nobody means a folder ``s3:``."""
     if scheme_of(place) is not None:
-        raise _is_url(place, "expected a path on this machine")
+        raise _is_url(place, _LOCAL)
 
 
 def _is_url(place: object, expected: str) -> UsageError:

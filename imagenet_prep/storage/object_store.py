@@ -314,8 +314,8 @@ class ObjectSink(RemoteSink):
         except (IncompleteAnswerError, FileNotFoundError) as error:
             if not self._is_there():
                 raise WriteError(
-                    f"the store did not assemble {self._objects.url(self._name)} from its parts",
-                    "its answer was cut short or is an error, or it no longer knows the upload",
+                    f"the upload of {self._objects.url(self._name)} was not completed",
+                    "the store's last answer was cut short or is an error",
                     "try again",
                 ) from error
 

@@ -88,7 +88,7 @@ def refuse_lack(needs: Iterable[Need], *, may_consume: bool = False) -> None:
     ``may_consume``: the error proposes that the raw data gives its space to the shards.
     """
     or_consume = Hint(
-        "; or let the shards take the space of the archives, which are lost then: ",
+        "; or let --consume delete the archives while the shards are made: ",
         rerun((("consume", True),)),
     )
     for room in rooms_for(needs):

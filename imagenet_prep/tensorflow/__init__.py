@@ -244,11 +244,13 @@ def _find_rank(rank: int | None, world: int | None) -> tuple[int, int]:
     if environment is None:
         return 0, 1
     hint = (
-        "give dataset rank= and world=; rank=0, world=1 if a strategy of tf.distribute divides "
-        "the batches"
+        "call dataset(..., rank=RANK, world=RANKS); if a strategy of tf.distribute divides the "
+        "batches: dataset(..., rank=0, world=1)"
     )
     if environment.world > 1 and environment.rank is None:
-        raise UsageError(f"the environment has {environment} and no RANK", "expected both", hint)
+        raise UsageError(
+            f"the environment has {environment} and no RANK", "expected RANK, too", hint
+        )
     workers = _workers_of_cluster()
     if environment.world > 1 and len(workers) > 1:
         what = f"the environment has {environment}, and TF_CONFIG with {len(workers)} workers"
@@ -321,7 +323,7 @@ def _refuse_unlabelled(
         count = number_of(records.unlabelled, f"{records.split} record")
         what = f"{count} in {data_dir} {verb} no label"
         hint = (
-            "give unlabelled=-1: that is their label then; to leave them out, too: "
+            "give them the label -1: dataset(..., unlabelled=-1); to leave them out after that: "
             "dataset.unbatch().filter(lambda image, label: label >= 0).batch(N)"
         )
         raise InputError(what, "expected a label for each image", hint)

@@ -239,7 +239,7 @@ def _read_tail(tail: bytes, label: int) -> tuple[str, int, int, tuple[Box, ...]]
     name_length = tail[23]
     name_stop = 24 + name_length
     if not tail.startswith(inception.value_prefix("image/filename", name_length)):
-        raise ValueError("another encoding")
+        raise ValueError
     filename = tail[24:name_stop].decode()
     sizes = tail[name_stop:]
     read = _read_shared_sizes if len(sizes) <= _MOST_SHARED else _read_sizes
@@ -269,7 +269,7 @@ def _read_sizes(sizes: bytes, label: int) -> tuple[int, int, tuple[Box, ...]]:
         position += layout.size
     width, _ = varint_in(sizes, position + _WIDTH)
     if sizes != inception.after_name(label, boxes, width, height):
-        raise ValueError("another encoding")
+        raise ValueError
     return width, height, boxes
 
 

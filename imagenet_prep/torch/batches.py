@@ -35,7 +35,8 @@ def collate(samples: list[Any]) -> Any:
     so are objects of images, which differ in number.
     """
     if isinstance(samples[0], Record):
-        raise UsageError("Loader got records", "expected items that make a batch", TAKES_OR_COLLATE)
+        expected = "expected images and labels, as an ImageDataset gives them"
+        raise UsageError("a Loader can't make a batch of records", expected, TAKES_OR_COLLATE)
     try:
         return default_collate(samples)
     except RuntimeError as error:
@@ -200,9 +201,9 @@ class Seeded(Dataset[Any]):
             return [self.dataset[number] for number in numbers]
         if self.settings.device is not None:
             raise UsageError(
-                "another DataLoader took the data set of Loader(decode=...)",
-                "expected a Loader",
-                "iterate over the Loader itself: with accelerate, give Loader rank and world, "
+                "the data set of a Loader with decode=... is used by another DataLoader",
+                "expected the Loader itself, which decodes the images",
+                "iterate over the Loader: with accelerate, give Loader rank and world, "
                 "and don't prepare it",
             )
         items.seed = self.settings.seed

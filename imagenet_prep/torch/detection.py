@@ -37,8 +37,8 @@ _OF_OBJECTS = ("boxes", "labels", "masks", *_NUMBERS)
 """The names in a target with one value per object."""
 
 _SANITIZED = (
-    "if they have SanitizeBoundingBoxes: leave it out, DetectionDataset leaves out boxes without "
-    "area; or give it a labels_getter"
+    "leave out transforms that remove boxes (DetectionDataset removes boxes without area), or have "
+    "them remove the other values, too: SanitizeBoundingBoxes(labels_getter=...)"
 )
 
 

@@ -66,7 +66,7 @@ class EpochPlace:
                 f"{self.batch_size}, given in any order (in_order=False)",
                 f"it can't continue as rank {rank} of {world} with batches of {batch_size}",
                 "load the state of each rank into that rank, with the same world and batch_size; "
-                "states without in_order=False have no such limit",
+                "states of a Loader without in_order=False can be loaded by any ranks",
             )
         this_part = self.world, self.given * self.batch_size
         return EpochPlace(

@@ -157,8 +157,7 @@ class EpochSampler(DistributedSampler[int]):
     def load_place(self, state: Any) -> None:
         """Start the next iteration at the place of ``save_place``. Raises UsageError."""
         if not isinstance(state, Mapping):
-            expected = "expected the dictionary that state_dict gives"
-            raise UsageError(f"the state is {shown(state)}", expected, _UNCHANGED)
+            raise _not_saved(f"it is {shown(state)}")
         self._refuse_other_settings(state)
         epoch = _number_in(state, "epoch", 0)
         batches_given = _number_in(state, "given", 0)
@@ -197,12 +196,11 @@ class EpochSampler(DistributedSampler[int]):
     def _refuse_beyond_epoch(self, place: EpochPlace) -> None:
         """Raise UsageError for a place with batches that its epoch does not have."""
         count = self._count_batches(place)
-        of_epoch = f"its epoch has {number_of(count, 'batch', 'batches')}"
         if place.given > count:
-            raise _wrong("given", place.given, f"expected at most {count}: {of_epoch}")
+            raise _wrong("given", place.given)
         last_ahead = max(place.ahead, default=-1)
         if last_ahead >= count:
-            raise _wrong("ahead", last_ahead, f"expected numbers below {count}: {of_epoch}")
+            raise _wrong("ahead", last_ahead)
 
     @property
     def _described(self) -> dict[str, Any]:
@@ -345,19 +343,21 @@ class EpochSampler(DistributedSampler[int]):
 # saved states -------------------------------------------------------------------------------------
 
 
-_UNCHANGED = "load what state_dict gave, unchanged"
+def _not_saved(what: str) -> UsageError:
+    """The error for a state that no Loader gave as it is; ``what`` says what is wrong with it."""
+    expected = "expected the dictionary that state_dict gave, unchanged"
+    return UsageError(f"the state can't be loaded: {what}", expected)
 
 
-def _wrong(key: str, value: object, expected: str) -> UsageError:
+def _wrong(key: str, value: object) -> UsageError:
     """The error for a key of a saved state that holds a wrong value."""
-    return UsageError(f"the state: its key {key!r} holds {shown(value)}", expected, _UNCHANGED)
+    return _not_saved(f"its key {key!r} holds {shown(value)}")
 
 
 def _value_in(state: Mapping[str, Any], key: str) -> Any:
     """A value of a saved state; raises UsageError if there is none."""
     if key not in state:
-        expected = "expected the dictionary that state_dict gives"
-        raise UsageError(f"the state has no key {key!r}", expected, _UNCHANGED)
+        raise _not_saved(f"it has no key {key!r}")
     return state[key]
 
 
@@ -370,22 +370,21 @@ def _whole_in(key: str, value: object, least: int) -> int:
     """A whole number in a key of a saved state; raises UsageError for anything else."""
     try:
         return whole("", value, least)
-    except UsageError as error:
-        raise _wrong(key, value, error.detail) from None
+    except UsageError:
+        raise _wrong(key, value) from None
 
 
 def _list_in(state: Mapping[str, Any], key: str) -> list[Any]:
     """A list of a saved state; raises UsageError for anything else."""
     values = state.get(key, [])
     if isinstance(values, str) or not isinstance(values, Sequence):
-        raise _wrong(key, values, "expected a list")
+        raise _wrong(key, values)
     return [*values]
 
 
 def _earlier_part(part: object) -> tuple[int, int]:
     """A number of ranks, and the records that each was given; raises UsageError for no pair."""
     if isinstance(part, str) or not isinstance(part, Sequence) or len(part) != 2:
-        expected = "expected pairs: a number of ranks, and the records that each was given"
-        raise _wrong("before", part, expected)
+        raise _wrong("before", part)
     ranks, records = part
     return _whole_in("before", ranks, 1), _whole_in("before", records, 0)

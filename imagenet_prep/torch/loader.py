@@ -339,7 +339,9 @@ class LoaderIterator(Iterator[Any]):
         for record in loaded.damaged:
             loader._left_out.add(record.number, record.fault, record.words)
         if loaded.batch is None and loaded.damaged and loader.world > 1:
-            expected = "expected at least one sound record: all ranks wait for a batch"
+            expected = (
+                "expected at least one sound record: with several ranks, no batch can be left out"
+            )
             place = f"a batch of rank {loader.rank}"
             remedy = "choose a larger batch_size"
             raise empty_batch(len(loaded.damaged), place, expected, remedy)

@@ -39,7 +39,7 @@ _SHOWN = 20
 _REMAKE = (
     "write the records again, with the program that made them, or from the images, with a recipe"
 )
-_WITHOUT_BOXES = f"{_REMAKE} that has boxes there; an image without an object has an empty list"
+_WITHOUT_BOXES = f"{_REMAKE} that has boxes"
 _OUTSIDE = f"{_REMAKE} that has boxes_outside: clip"
 _SWAPPED = "swap the corners in the annotations, and write the records again"
 _WITHOUT_VALUES = {
@@ -65,7 +65,9 @@ class RecordObjects:
         self.features: Mapping[str, Any] = record.features
         if _XMIN not in self.features:
             raise InputError(
-                f"{record.place} has no feature {_XMIN}", "expected boxes in it", _WITHOUT_BOXES
+                f"{record.place} has no feature {_XMIN}",
+                "expected a list of boxes, empty if it has no object",
+                _WITHOUT_BOXES,
             )
         self.count = len(record.boxes)
 
@@ -92,7 +94,7 @@ class RecordObjects:
             if is_inside[number].all():
                 expected = "expected xmin, ymin, xmax, ymax, the upper left corner first"
                 hint = _SWAPPED
-            raise InputError(f"{self.record.place}: the box {corners}", expected, hint)
+            raise InputError(f"{self.record.place} has the box {corners}", expected, hint)
         return (boxes.clip(0, 1) * [width, height, width, height]).astype(np.float32)
 
     def values(self, name: str) -> Sequence[Any]:
@@ -176,7 +178,7 @@ def read_mask(
     if (height, width) != size:
         raise InputError(
             f"{record.place} has a mask of {width} x {height} pixels",
-            f"expected those of its image, {size[1]} x {size[0]}",
+            f"expected the size of its image, {size[1]} x {size[0]}",
             _REMAKE,
         )
     return pixels

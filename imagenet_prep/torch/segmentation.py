@@ -53,7 +53,7 @@ class SegmentationDataset(VisionDataset[tuple[Any, Any]]):
             raise InputError(
                 f"{record.place} has {problem} {_MASK}",
                 "expected one PNG with the class of each pixel",
-                "start again from the images, with a recipe that has `mask` there; "
+                "start again from the images, with a recipe that has `mask`; "
                 "for masks of objects, use DetectionDataset",
             )
         pixels = read_mask(record, decode_values, data, size)
