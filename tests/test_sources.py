@@ -171,7 +171,7 @@ def test_a_member_of_another_data_set_is_refused(tmp_path: Path, split: str, nam
     """Only names of the data set's grammar are taken; the error names archive, byte and member."""
     path = tmp_path / "archive.tar"
     path.write_bytes(pack({name: b"content"}))
-    with pytest.raises(InputError, match=r"foreign .*at byte [0-9]+") as caught:
+    with pytest.raises(InputError, match=r"does not belong .*at byte [0-9]+") as caught:
         read_catalog(path, split, ENGINE)
     assert str(path) in caught.value.what
     assert Path(name).name.encode("ascii", "ignore").decode()[:8] in caught.value.detail
