@@ -204,7 +204,10 @@ def test_a_zip_that_is_not_whole_is_not_done(
             stage(layout, ENGINE)
         if what == END:
             assert caught.value.what.endswith(f"challenge.zip {END}: it has {size}")
-            assert caught.value.detail == "expected a zip that ends with its list of files (the central directory)"
+            assert (
+                caught.value.detail
+                == "expected a zip that ends with its list of files (the central directory)"
+            )
         if change != "later":
             assert caught.value.hint.endswith("imagenet-prep download DATA_DIR --source kaggle")
 
