@@ -285,7 +285,7 @@ def test_tfds_gives_these_classes(divided: Divided, tf: Any, tmp_path: Path) -> 
     for split, layout in divided.splits.items():
         out = tmp_path / split
         if list(layout.output_dir.glob("*-grown2-*")):
-            with pytest.raises(UsageError, match="was added to the split"):
+            with pytest.raises(UsageError, match="has grown"):
                 export(layout, "tfds", out, ENGINE)
             continue
         (info,) = export(layout, "tfds", out, ENGINE).out.glob("*/*/dataset_info.json")
