@@ -281,7 +281,7 @@ def test_shards_of_someone_else_are_never_replaced(tiny_data_dir: Path) -> None:
     """A file under a shard's name that no run of ours made is refused, and left as it is."""
     stranger = tiny_data_dir / "train-00003-of-00016"
     stranger.write_bytes(b"from 2016")
-    with pytest.raises(UsageError, match=r"1 shard .*train-00003-of-00016"):
+    with pytest.raises(UsageError, match="the shard train-00003-of-00016, which no"):
         convert(Layout(tiny_data_dir), make_engine("processes", 2), PART)
     assert stranger.read_bytes() == b"from 2016"
     assert list(tiny_data_dir.glob("*-of-*")) == [stranger]

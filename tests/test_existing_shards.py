@@ -264,20 +264,20 @@ def test_foreign_shards_are_never_mixed_in(layout: Layout) -> None:
         with pytest.raises(UsageError) as caught:
             foreign(FIRST, "train-00000-of-00009").refuse_foreign(layout, plan, overwrite=overwrite)
         assert caught.value.lines == [
-            f"{layout.output_dir} holds 2 shards, {FIRST} first, that no file in {layout.state_dir} lists",
-            f"expected none, or the files of the run that made them in {layout.state_dir}",
+            f"{layout.output_dir} holds 2 shards (first: {FIRST}), which no file in {layout.state_dir} lists",
+            "expected only shards that convert made here",
             "if they were made by imagenet-prep, copy also the folder imagenet-prep that was next to them; "
-            "or move such shards away, or choose another folder with --output",
+            "or move them away, or choose another folder with --output",
         ]
     foreign(FIRST).refuse_foreign(layout, plan, overwrite=True)
     with pytest.raises(UsageError) as caught:
         foreign(FIRST).refuse_foreign(layout, plan, overwrite=False)
     assert caught.value.lines == [
-        f"{layout.output_dir} holds 1 shard, {FIRST} first, that no file in {layout.state_dir} lists",
-        f"expected none, or the files of the run that made them in {layout.state_dir}",
+        f"{layout.output_dir} holds the shard {FIRST}, which no file in {layout.state_dir} lists",
+        "expected only shards that convert made here",
         (
             "if they were made by imagenet-prep, copy also the folder imagenet-prep that was next to them; "
-            "or move such shards away, choose another folder with --output, "
+            "or move them away, choose another folder with --output, "
             "or let --overwrite replace those in the way"
         ),
     ]

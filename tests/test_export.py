@@ -544,11 +544,17 @@ def test_a_set_that_is_not_whole_is_refused(
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no train or validation shards in") as refused:
         export(Layout(tmp_path / "empty"), "webdataset", tmp_path / "out", ENGINE)
-    assert f"or, to make them: imagenet-prep download {tmp_path / 'empty'}" in refused.value.hint
+    assert (
+        f"or, if there are none yet, run the next step: imagenet-prep download {tmp_path / 'empty'}"
+        in refused.value.hint
+    )
     shutil.copytree(made_tiny.archives["train"].parent, tmp_path / "archives" / "raw-data")
     with pytest.raises(InputError, match="no train or validation shards in") as refused:
         export(Layout(tmp_path / "archives"), "webdataset", tmp_path / "out", ENGINE)
-    assert f"or, to make them: imagenet-prep convert {tmp_path / 'archives'}" in refused.value.hint
+    assert (
+        f"or, if there are none yet, run the next step: imagenet-prep convert {tmp_path / 'archives'}"
+        in refused.value.hint
+    )
     assert not (tmp_path / "out").exists()
 
 

@@ -381,7 +381,7 @@ def test_a_full_disk_names_the_command(
     assert proposed == f"{called} --consume"
     with pytest.raises(InputError, match="can't be consumed") as caught:
         cli.main(shlex.split(proposed)[1:], standalone_mode=False)
-    assert caught.value.hint.startswith("check it: imagenet-prep download ")
+    assert caught.value.hint.startswith("compare it: imagenet-prep download ")
     for more in (["--output", str(small_disk / "e")], ["--rank", "0/1"]):
         assert "--consume" not in told([*words, *more], monkeypatch)[-1]
 

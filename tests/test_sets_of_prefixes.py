@@ -170,7 +170,7 @@ def test_a_shard_name_belongs_to_one_set(sound: Path, folder: Path) -> None:
     for more in ((), ("--overwrite",)):
         refused = command("convert", folder, "--config", other, *more, status=2).stderr
         assert "has train shards too" in refused
-    assert "of the recipe eval" in command("convert", folder, status=2).stderr
+    assert "the data set eval, made with a recipe" in command("convert", folder, status=2).stderr
     assert {name: state(folder, name) for name in SETS} == before
 
 

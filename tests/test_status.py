@@ -201,7 +201,7 @@ def test_foreign_shards(tmp_path: Path) -> None:
     found = stage(Layout(tmp_path), "convert")
     assert (found.state, found.detail) == (
         "unknown",
-        f"1 shard that no file in {tmp_path / 'imagenet-prep'} lists",
+        f"1 shard, which no file in {tmp_path / 'imagenet-prep'} lists",
     )
     assert status(Layout(tmp_path)).following == f"imagenet-prep verify {tmp_path}"
 

@@ -94,18 +94,19 @@ class ExistingShards(Struct, frozen=True):
             "if they were made by imagenet-prep, "
             f"copy also the folder {folder} that was next to them"
         )
-        hint = f"{copy}; or move such shards away, or choose another folder with --output"
+        hint = f"{copy}; or move them away, or choose another folder with --output"
         grows = any(grown_from(split_of(name))[1] > 1 for name in planned)
         if may_replace and not grows and not layout.rank_parts():  # --overwrite grows nothing
             hint = (
-                f"{copy}; or move such shards away, choose another folder with --output, "
+                f"{copy}; or move them away, choose another folder with --output, "
                 "or let --overwrite replace those in the way"
             )
-        count = number_of(len(self.foreign), "shard")
+        shards = f"the shard {self.foreign[0]}"
+        if len(self.foreign) > 1:
+            shards = f"{number_of(len(self.foreign), 'shard')} (first: {self.foreign[0]})"
         raise UsageError(
-            f"{layout.output_dir} holds {count}, {self.foreign[0]} first, "
-            f"that no file in {layout.state_dir} lists",
-            f"expected none, or the files of the run that made them in {layout.state_dir}",
+            f"{layout.output_dir} holds {shards}, which no file in {layout.state_dir} lists",
+            "expected only shards that convert made here",
             hint,
         )
 

@@ -96,7 +96,7 @@ def _convert(state: SetState) -> StageStatus:
             return StageStatus("convert", "not started", "no shards")
         shards = number_of(len(state.sizes), "shard")
         return StageStatus(
-            "convert", "unknown", f"{shards} that no file in {state.layout.state_dir} lists"
+            "convert", "unknown", f"{shards}, which no file in {state.layout.state_dir} lists"
         )
     if state.plan is None and not state.covers_plan:
         done = [name for name, info in state.infos.items() if state.sizes.get(name) == info.size]
