@@ -204,7 +204,7 @@ def test_the_size_is_compared_when_a_shard_is_opened(
         with pytest.raises(InputError, match=f"{SHARD} holds .* bytes") as caught:
             read(records)
         assert caught.value.detail == f"expected {size:,}, as manifest.json says"
-    message = f"{SHARD} has .* bytes, and the manifest lists {size:,} bytes"
+    message = f"{SHARD} has .* bytes, and manifest.json lists {size:,} bytes"
     with pytest.raises(InputError, match=message):
         imagenet_prep.open(layout.data_dir, "train")
     for container in ("folders", "croissant"):
