@@ -253,7 +253,7 @@ SOUND: dict[str, tuple[Callable[[bytes], Any], bytes, str]] = {
     "beyond 32 bits": (
         array_recorder("values", kind="float"),
         npy(np.array([1e300])),
-        "write `raw` for `values`",
+        "FEATURE: raw in the recipe",
     ),
     "floats for whole numbers": (
         array_recorder("values", kind="int64"),

@@ -525,7 +525,10 @@ def test_init_writes_where_numbers_start(
             "imagenet-prep verify FOLDER says whether labels count from 0; "
             "if they do, in Python: records.first_label = 0",
         ),
-        (-1, "imagenet-prep verify FOLDER checks all records of its set"),
+        (
+            -1,
+            "imagenet-prep verify FOLDER, with the folder of these shards, checks all their records",
+        ),
     ],
 )
 def test_a_label_below_the_first_one_has_the_advice_that_helps(label: int, advice: str) -> None:

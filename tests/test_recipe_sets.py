@@ -145,7 +145,7 @@ def test_repair_wants_the_same_recipe(tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.yaml"
     recipe.unlink()
     gone = command("repair", layout.data_dir, status=4).stderr
-    assert f"{recipe}, the recipe of recipe, is not there" in gone
+    assert f"{recipe}, the recipe of these shards, is not there" in gone
     recipe.symlink_to("gone")
     assert "is a broken link" in command("repair", layout.data_dir, status=4).stderr
     recipe.unlink()

@@ -326,7 +326,7 @@ def test_a_column_replaces_the_usual_feature_of_its_name(tmp_path: Path) -> None
         (
             "parquet: [a, b]",
             {"a": parquet("1.jpg"), "b": UNLABELLED},
-            ["/a", "/b", "write in the recipe's `source`: label: label or label: false"],
+            ["/a", "/b", "for the other files: label: label or label: false (no labels)"],
         ),
         (
             "parquet: {train: a, validation: b}",
@@ -334,7 +334,7 @@ def test_a_column_replaces_the_usual_feature_of_its_name(tmp_path: Path) -> None
             [
                 "/a has labels in label",
                 "/b has no column called label, class or the like",
-                "label: false; then files without that column (with false, all files) get no",
+                "label: false (no labels)",
             ],
         ),
         (

@@ -293,7 +293,7 @@ def test_ranks_that_are_not_merged(layout: Layout, done: bool) -> None:
         )
         assert (
             state.following
-            == f"merge when all ranks have run; until then it names those that are missing: {merge}"
+            == f"run the missing ranks, and then this command, which until then lists them: {merge}"
         )
 
 

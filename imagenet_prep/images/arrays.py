@@ -262,7 +262,7 @@ def float_bytes(array: Array) -> bytes:
     if array.dtype == np.float64 and (np.isinf(floats) & np.isfinite(array)).any():
         raise ArrayError(
             "it holds a value beyond 3.4e38 or -3.4e38, and a record's floats have 32 bits",
-            "save smaller values, or write `raw` for `values` in the recipe's record",
+            "save smaller values, or store their bytes: FEATURE: raw in the recipe's `record`",
         )
     return floats.tobytes()
 

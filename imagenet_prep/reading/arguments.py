@@ -29,7 +29,8 @@ def whole(name: str, value: Any, least: int) -> int:
         number = None
     if number is None or number < least or isinstance(value, bool):
         end = ")" if "(" in name else ""
-        raise UsageError(
-            f"{name}{shown(value)}{end}", f"expected a whole number of at least {least}"
-        )
+        expected = f"expected a whole number of at least {least}"
+        if isinstance(value, float) and value.is_integer():
+            expected += f": {value:.0f} (an int), not {shown(value)} (a float)"
+        raise UsageError(f"{name}{shown(value)}{end}", expected)
     return number

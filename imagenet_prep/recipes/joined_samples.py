@@ -188,9 +188,9 @@ def _shared_label(parts: Sequence[Samples]) -> tuple[str | None, InputError | No
     options.append("label: false")
     problem = " and ".join(statements)
     hint = (
-        "give the columns of labels one name, or make a set of each file; or write in the recipe's "
-        f"`source`: {' or '.join(options)}; then files without that column (with false, all files) "
-        "get no labels"
+        "give the columns of labels one name, or make a set of each file; or choose a column in "
+        "the recipe's `source`, without labels for the other files: "
+        f"{' or '.join(options)} (no labels)"
     )
     return None, InputError(problem, "expected labels in the same column of all files", hint)
 

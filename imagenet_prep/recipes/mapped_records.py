@@ -249,7 +249,8 @@ def _append_values(entries: list[Buffer], mapped: Mapped, array: np.ndarray[Any,
         if largest >> 63:
             raise arrays.ArrayError(
                 f"it holds {largest}: expected at most 2**63 - 1",
-                f"write type: float for {mapped.feature} in the recipe, or `raw` for `values`",
+                f"write type: float for {mapped.feature} in the recipe, or "
+                f"{mapped.feature}: raw to store the bytes",
             )
     numbers = map(int, array.reshape(-1).tolist())
     entry = encode_entry(mapped.feature, Int64List(tuple(numbers)))

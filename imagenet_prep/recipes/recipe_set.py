@@ -274,7 +274,7 @@ class RecipeSet(CheckedDataset):
         problem = fault_of_path(self.path, "file")
         if problem:
             raise InputError(
-                f"{self.path}, the recipe of {self.name}, {problem}",
+                f"{self.path}, the recipe of these shards, {problem}",
                 "expected the recipe that the shards were made from",
                 "put it back, and run the same command again",
             )

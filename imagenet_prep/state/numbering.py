@@ -96,7 +96,7 @@ def class_index(label: int | None, first_label: int, record: Placed) -> int | No
     if label < first_label:
         problem, expected = f"{record.place} has label {label}", f"expected {first_label} or more"
         verify = mention("verify", "FOLDER")
-        hint = Hint(verify, " checks all records of its set")
+        hint = Hint(verify, ", with the folder of these shards, checks all their records")
         if label == 0:
             in_python = "; if they do, in Python: records.first_label = 0"
             hint = Hint(verify, " says whether labels count from 0", in_python)

@@ -166,7 +166,7 @@ class SetState(Struct, frozen=True, dict=True):
             merge = merge_command(layout)
             if self.missing:
                 return Hint(
-                    "merge when all ranks have run; until then it names those that are missing: ",
+                    "run the missing ranks, and then this command, which until then lists them: ",
                     merge,
                 )
             return Hint("finish it: ", merge)

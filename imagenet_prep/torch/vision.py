@@ -87,6 +87,6 @@ class VisionDataset(RecordDataset[T]):
             raise UsageError(
                 f"{type(self).__name__}(transforms={shown(self.transforms)}) gave {result}",
                 "expected the image and its target",
-                "transforms=lambda image, target: (image, target)",
+                "return both from this function: return image, target",
             )
         return changed[0], changed[1]
