@@ -454,7 +454,7 @@ def test_a_folder_below_many_new_ones_is_made(tmp_path: Path) -> None:
     ("name", "kind"),
     [
         ("file", "a file"),
-        ("link", "a broken link"),
+        ("link", "a broken link: it leads to nowhere"),
         ("pipe", "neither a file nor a folder"),
     ],
 )
@@ -463,7 +463,7 @@ def test_what_stands_where_a_folder_should_be_is_named(
 ) -> None:
     """The file or the broken link itself, with a command that moves it away; then it works."""
     (tmp_path / "file").touch()
-    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "link").symlink_to("nowhere")
     os.mkfifo(tmp_path / "pipe")
     earlier = tmp_path / f"{name}.moved"
     earlier.write_text("moved away earlier")

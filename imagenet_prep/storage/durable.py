@@ -99,9 +99,13 @@ def _refuse_link_or_file(folder: Path) -> None:
     """Raise WriteError if a folder can't be made because a broken link or a file has its name."""
     if folder.is_dir() or not (folder.exists() or folder.is_symlink()):
         return
-    kind = "a broken link"
-    if folder.exists():
-        kind = "a file" if folder.is_file() else "neither a file nor a folder"
+    if not folder.exists():
+        raise WriteError(
+            f"{folder} is a broken link: it leads to {os.readlink(folder)}",
+            "expected a folder: is the disk mounted that the link leads to?",
+            Hint("mount it, or make that folder; or move the link away: ", move_away(folder)),
+        )
+    kind = "a file" if folder.is_file() else "neither a file nor a folder"
     hint = Hint("correct the path, or move it away: ", move_away(folder))
     raise WriteError(f"{folder} is {kind}", "expected a folder, or a new path", hint)
 
