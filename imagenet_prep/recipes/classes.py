@@ -17,6 +17,7 @@ from imagenet_prep.sources.names import below
 from imagenet_prep.sources.utf8_text import decode_text
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.text import parse_whole
 
 
 class Classes(Struct, frozen=True):
@@ -39,7 +40,7 @@ def class_order(names: Iterable[str]) -> list[str]:
     as numbers if all are numbers, otherwise by their bytes.
     """
     names = list(names)
-    if all(name.isascii() and name.isdigit() and len(name) < 19 for name in names):
+    if all(parse_whole(name) is not None for name in names):
         return sorted(names, key=lambda name: (int(name), name))
     return sorted(names, key=str.encode)
 

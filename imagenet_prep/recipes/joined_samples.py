@@ -86,7 +86,7 @@ class Samples(Struct):
         labels: list[Any] | None = None
         if name:
             labels = labels_of_cells(columns.pop(str(name)))
-        columns = {name: texts_if_mixed(column) for name, column in columns.items()}
+        columns = {column: texts_if_mixed(cells) for column, cells in columns.items()}
         lines = range(1, len(self.names) + 1)
         words = self.words.get(str(name), {})
         class_names = self.class_names if words else {}

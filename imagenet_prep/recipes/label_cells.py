@@ -28,9 +28,14 @@ def labels_of_cells(cells: Sequence[Any]) -> list[Any]:
     return [label_of_cell(cell) for cell in cells]
 
 
+def are_mixed(cells: Iterable[Any]) -> bool:
+    """Whether there are texts and whole numbers among cells."""
+    return set(map(type, cells)) >= {int, str}
+
+
 def texts_if_mixed(cells: list[Any]) -> list[Any]:
     """Cells of texts and whole numbers as texts; other cells as they are."""
-    if not set(map(type, cells)) >= {int, str}:
+    if not are_mixed(cells):
         return cells
     return [None if cell is None else str(cell) for cell in cells]
 

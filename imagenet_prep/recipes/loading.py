@@ -133,8 +133,8 @@ def _annotated(
     else:
         annotations = annotate(file.recipe, listing, roots)
     shared.number_boxes(file, annotations)
-    skipped = sorted(set(listing.names) - set(annotations.listing.names)) if inputs.divided else []
-    if skipped:
+    if inputs.divided and len(annotations.listing) < len(listing):
+        skipped = sorted(set(listing.names) - set(annotations.listing.names))
         images_have = number_of(len(skipped), "image has", "images have")
         lacks = "no mask" if key == "mask" else "no annotation"
         if file.recipe.boxes and file.recipe.mask:

@@ -90,9 +90,10 @@ def _check_range(file: RecipeFile) -> None:
         raise _conflict(file, "min_val", "content: image", "expected content: pixels or array")
 
 
-def _conflict(file: RecipeFile, key: str, other: str, reason: str = "") -> UsageError:
+def _conflict(
+    file: RecipeFile, key: str, other: str, reason: str = "expected only one of the two"
+) -> UsageError:
     """The error for a key of the recipe that excludes another, which may have its value with it."""
-    reason = reason or "expected only one of the two"
     return file.fault((key,), f"it can't be combined with {other}", reason)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.recipes.joined_samples import Samples, join_samples, usual_label
-from imagenet_prep.recipes.label_cells import labels_of_cells, texts_if_mixed
+from imagenet_prep.recipes.label_cells import are_mixed, labels_of_cells, texts_if_mixed
 from imagenet_prep.sources.catalog import CatalogBuilder
 from imagenet_prep.sources.names import shown_name
 from imagenet_prep.sources.tars import Archive
@@ -30,7 +30,7 @@ def columns_of(samples: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {}
     for name in names:
         column = [sample.get(name) for sample in samples]
-        if set(map(type, labels_of_cells(column))) >= {int, str}:
+        if are_mixed(column) and are_mixed(labels_of_cells(column)):
             column = texts_if_mixed(column)
         columns[name] = column
     return columns

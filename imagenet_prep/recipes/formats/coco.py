@@ -162,10 +162,9 @@ def _number_classes(path: Path, coco: Coco, file: BoxFile) -> dict[int | None, l
     """Keep the names of the categories by their numbers; the names of the key points of each."""
     for category in coco.categories:
         first_name = file.classes.setdefault(category.id, category.name)
-        file.class_files.setdefault(category.id, path)
+        first_path = file.class_files.setdefault(category.id, path)
         if first_name != category.name:
             place = f"{path}: category {category.id}"
-            first_path = file.class_files.get(category.id, path)
             elsewhere = "earlier in this file" if first_path == path else f"in {first_path}"
             problem = f"the name is {category.name!r} here, and {first_name!r} {elsewhere}"
             raise fault(place, problem, "expected one name for each id")

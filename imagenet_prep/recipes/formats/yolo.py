@@ -148,13 +148,13 @@ def _length_of_poses(path: Path) -> int:
     shape = read_data_yaml(path).get("kpt_shape")
     if not isinstance(shape, list):
         return 0
-    pose_length = 1
-    for size in shape:
-        number = parse_whole(str(size))
-        if number is None:
+    number_count = 1
+    for text in map(str, shape):
+        size = parse_whole(text)
+        if size is None:
             return 0
-        pose_length *= number
-    return 5 + pose_length
+        number_count *= size
+    return 5 + number_count
 
 
 # init ---------------------------------------------------------------------------------------------

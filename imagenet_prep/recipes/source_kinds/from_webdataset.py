@@ -111,8 +111,7 @@ def _values_of_key(listing: Catalog, rows: Mapping[str, int], reader: Reader) ->
     sample: dict[str, Any] = {}
     members: list[_Member] = []
     for ending, row in rows.items():
-        name = f"{_name_in_tar(listing.names[row])} in {listing.container(row).path}"
-        value = _member_value(bytes(listing.read(row, reader)), ending, name)
+        value = _member_value(listing, row, ending, reader)
         member = _Member(row, value if isinstance(value, dict) else {ending: value})
         for earlier in members:
             _refuse_contradiction(listing, earlier, member)
@@ -137,8 +136,9 @@ def _refuse_contradiction(listing: Catalog, first: _Member, second: _Member) -> 
         )
 
 
-def _member_value(data: bytes, ending: str, name: str) -> Any:
+def _member_value(listing: Catalog, row: int, ending: str, reader: Reader) -> Any:
     """The value of a .cls, a .txt or a .json."""
+    data = bytes(listing.read(row, reader))
     try:
         text = data.decode().removeprefix("\ufeff").strip()
         if ending == "json":
@@ -149,6 +149,7 @@ def _member_value(data: bytes, ending: str, name: str) -> Any:
         reason = json_reason(error)
         if isinstance(error, UnicodeDecodeError):
             reason = "it is not UTF-8"
+        name = f"{_name_in_tar(listing.names[row])} in {listing.container(row).path}"
         raise InputError(f"{name} can't be read", reason, "correct this file in the tar") from error
 
 
