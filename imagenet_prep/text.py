@@ -64,14 +64,24 @@ def row_text(number: int) -> str:
     return f"row {number + 1:,}"
 
 
-_MOST_DIGITS = 18
+def is_utf8(text: str) -> bool:
+    """Whether UTF-8 can express a text: not the bytes of a path that is not UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+MOST_DIGITS = 18
+"""The digits of the longest number that is read from a text."""
 
 
 def parse_whole(text: str) -> int | None:
     """The whole number that a text has in ASCII digits; None for another text, and for more than 18
     digits, which count and number nothing: Python refuses to read more than 4,300.
     """
-    is_whole = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+    is_whole = text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
     return int(text) if is_whole else None
 
 

@@ -255,7 +255,7 @@ def _read_split(
 def _move_to_pieces(
     shards: Sequence[ShardPlan], catalog: Catalog, settings: str, folder: AnyPath
 ) -> list[ShardPlan]:
-    """The plans of shards whose rows alone a catalog, from a folder, has, one shard after another.
+    """The plans of shards for a catalog of ``folder`` that has only their rows, in this order.
 
     Raises:
         InputError: they are not the planned rows.

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from imagenet_prep.errors import UsageError
+from imagenet_prep.text import MOST_DIGITS, parse_whole
 
-_MOST_DIGITS = 18
 _LEAST = {"RANK": 0, "WORLD_SIZE": 1}
 """The variables, and the least number that each can be."""
 
@@ -53,13 +53,13 @@ def _check_numbers(texts: Mapping[str, str]) -> None:
     """
     for name, text in texts.items():
         least = _LEAST[name]
-        is_number = text.isascii() and text.isdecimal()
-        if len(text) > _MOST_DIGITS:  # Python refuses numbers of more than 4,300 digits
+        if len(text) > MOST_DIGITS:
             raise UsageError(
                 f"{name} has {len(text):,} characters in the environment",
-                f"expected a whole number of at most {_MOST_DIGITS} digits",
+                f"expected a whole number of at most {MOST_DIGITS} digits",
             )
-        if text and not (is_number and int(text) >= least):
+        number = parse_whole(text)
+        if text and (number is None or number < least):
             raise UsageError(
                 f"{name} is {text!r} in the environment", f"expected a whole number from {least} up"
             )

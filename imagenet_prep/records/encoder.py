@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.reading.values import SequenceExample, ValueRuleError
+from imagenet_prep.text import is_utf8
 from imagenet_prep.tfrecord.example import (
     KINDS,
     BytesList,
@@ -123,7 +124,7 @@ class Encoder:
                 raise UsageError(
                     f"record {number}: a {part} has the name {name!r}", "expected a str"
                 )
-            if not _is_utf8(name):
+            if not is_utf8(name):
                 raise UsageError(
                     f"record {number}: a {part} has the name {name!r}",
                     "expected a name that UTF-8 can express",
@@ -384,11 +385,3 @@ def utf8(text: str) -> bytes:
             f"it holds the character {character!r}, which UTF-8 can't express",
             "write the text as bytes",
         ) from None
-
-
-def _is_utf8(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

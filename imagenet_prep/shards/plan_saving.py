@@ -15,9 +15,8 @@ from imagenet_prep.shards.plan_claim import PlanClaim
 from imagenet_prep.sources.saved_catalog import PackedCatalog
 from imagenet_prep.state.plan_file import Plan
 from imagenet_prep.state.replacement import Replacement
-from imagenet_prep.storage.durable import make_folders
 from imagenet_prep.storage.files import save_bytes
-from imagenet_prep.storage.location import AnyPath, local_or_none
+from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.refusals import writing
 
 
@@ -55,9 +54,6 @@ class PlanSaving(Struct, frozen=True):
         claimed_plan = claim.check()
         for path, lines in self.planned.lists.items():
             with writing(path):
-                local_path = local_or_none(path)
-                if local_path is not None:  # an object store has no folders to make
-                    make_folders(local_path.parent)
                 save_bytes(path, lines)
         return claimed_plan or claim.plan
 

@@ -163,9 +163,9 @@ def _find_directory(view: Sliceable) -> tuple[int, int, int]:
     if end.disks != {0} or end.entries_here != end.entries:
         reason = "this is one part of a zip that was split over several files"
         raise unread_zip(end.offset, reason, "split")
-    if end.start + end.length != end.offset:
-        if end.start + end.length > end.offset:
-            raise _bad_list(end.offset)
+    if end.start + end.length > end.offset:
+        raise _bad_list(end.offset)
+    if end.start + end.length < end.offset:
         raise ZipFault(end.offset, _PRECEDED, if_intact=_ZIP_AGAIN)
     if end.entries * _CENTRAL.size > end.length:
         raise _bad_list(end.offset)
@@ -275,19 +275,16 @@ def _check(entry: Entry, disk: int, made_by: int, attributes: int) -> None:
 
 def _check_sizes(entry: Entry) -> None:
     """Raise ZipFault unless an entry has a method that can be read, and sizes that it allows."""
-    name, position, size, packed = quoted(entry.name), entry.address, entry.size, entry.packed
+    position, size, packed = entry.address, entry.size, entry.packed
     if entry.method not in _METHODS:
-        reason = (
-            f"{name} has compression method {entry.method}: expected 0 (stored) or 8 (deflated)"
-        )
+        found = f"{quoted(entry.name)} has compression method {entry.method}"
+        reason = f"{found}: expected 0 (stored) or 8 (deflated)"
         raise unread_zip(position, reason, "method")
-    if entry.method == STORED and size != packed:
-        raise _bad_list(position)
-    if entry.method == DEFLATED and size > _DENSEST * packed:
+    if size > _DENSEST * packed or (entry.method == STORED and size != packed):
         raise _bad_list(position)
     if entry.method == DEFLATED and size > LARGEST_INFLATED:
-        reason = f"{name} is compressed, and has {size:,} bytes: expected at most 1 GiB"
-        raise unread_zip(position, reason, "large")
+        found = f"{quoted(entry.name)} is compressed, and has {size:,} bytes"
+        raise unread_zip(position, f"{found}: expected at most 1 GiB", "large")
 
 
 def _widen(extra: bytes, narrow: tuple[int, int, int, int], position: int) -> list[int]:

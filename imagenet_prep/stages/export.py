@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ from imagenet_prep.storage.layout import STATE_NAME, Layout
 from imagenet_prep.storage.location import AnyPath, local_path, refuse_url
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.space import Need, refuse_lack
-from imagenet_prep.text import listed, number_of
+from imagenet_prep.text import is_utf8, listed, number_of
 
 SCHEMA = 1
 
@@ -141,7 +140,7 @@ def _refuse_options(
         raise UsageError(
             f"no OUT for the files of {container}", "expected a folder OUT after DATA_DIR"
         )
-    if out is not None and packer_class.requires_utf8_paths and not _is_utf8(out):
+    if out is not None and packer_class.requires_utf8_paths and not is_utf8(str(out)):
         raise UsageError(
             f"export {container} to {out}: this path is not UTF-8",
             "expected a path in UTF-8: the library of the format opens no other",
@@ -154,15 +153,6 @@ def _refuse_options(
             "expected --on-damaged refuse, or a format that copies records",
             "leave out --on-damaged, or choose another format",
         )
-
-
-def _is_utf8(path: Path) -> bool:
-    """Whether the bytes of a path are UTF-8."""
-    try:
-        os.fspath(path).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _open_packer(packer_class: type[Packer], source: SourceSet, skippable: bool) -> Packer:

@@ -467,11 +467,9 @@ def _keep(verdict: Verdict, layout: Layout, share: Share | None) -> list[str]:
             path.unlink(missing_ok=True)
         save_verdict(verdict, layout, share_name)
     except OSError as error:
-        return [
-            f"the result of this check was not saved in {path.parent}: {error.strerror or error}"
-        ]
+        return [f"{_UNSAVED} in {path.parent}: {error.strerror or error}"]
     except SpaceError as error:
-        return [f"the result of this check was not saved: {error.what}"]
+        return [f"{_UNSAVED}: {error.what}"]
     except (WriteError, InputError) as error:
-        return [f"the result of this check was not saved in {path.parent}: {error.detail}"]
+        return [f"{_UNSAVED} in {path.parent}: {error.detail}"]
     return []

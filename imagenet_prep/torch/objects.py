@@ -35,7 +35,6 @@ It is cut, as by convert.
 _FAR_OUTSIDE = 2.0
 """A larger coordinate may be in pixels."""
 
-_SHOWN = 20
 _REMAKE = (
     "write the records again, with the program that made them, or from the images, with a recipe"
 )
@@ -216,7 +215,7 @@ class ObjectClasses(Struct, frozen=True):
                 expected = f"a whole number from {first} up"
                 numbers_from_1 = [str(number) for number in self._numbers if number >= first]
                 if numbers_from_1:
-                    expected = one_of(numbers_from_1, _SHOWN)
+                    expected = one_of(numbers_from_1)
                 raise InputError(
                     f"{objects.record.place} has an object of class {number}",
                     f"expected {expected}",
@@ -249,7 +248,7 @@ class ObjectClasses(Struct, frozen=True):
             if name not in labels:
                 expected = "the argument class_names, which numbers the classes"
                 if labels:
-                    expected = one_of(labels, _SHOWN)
+                    expected = one_of(labels)
                 hint = f"add {name!r} to class_names" if self.is_by_name else _BY_NAME
                 raise InputError(
                     f"{objects.record.place} has an object of class {name!r}",
