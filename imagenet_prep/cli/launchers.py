@@ -8,8 +8,7 @@ from msgspec import Struct
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.shards.share import Share
-
-_MOST_DIGITS = 18
+from imagenet_prep.text import parse_whole
 
 
 class _Launcher(Struct, frozen=True):
@@ -82,11 +81,11 @@ class _Launcher(Struct, frozen=True):
         for name in self.variables:
             if name == self.step and name not in environment:
                 continue
-            text = environment.get(name, "")
-            if text.isdecimal() and len(text) <= _MOST_DIGITS:
-                numbers[name] = int(text)
-            else:
+            number = parse_whole(environment.get(name, ""))
+            if number is None:
                 unknown.append(name)
+            else:
+                numbers[name] = number
         if unknown:
             names = ", ".join(unknown)
             raise self._refusal(environment, f"expected a number in {names}")
