@@ -836,6 +836,12 @@ COMMANDS: dict[str, Saying] = {
         ("--as tars-with-labels --label l.csv:label",),
         status=0,
     ),
+    "a table without labels next to tars": Saying(
+        {"a.tar": tar(*PETS), "l.csv": table(PETS, "file,size", "0.5 1.5 2.5")},
+        "--image file",
+        ("expected a table with labels, for images in tars\nwithout file: ",),
+        status=2,
+    ),
     "a folder of the same classes": Saying(
         {**IN_SPLITS, **{f"extra/{name}": None for name in CATS}},
         "",
