@@ -8,8 +8,7 @@ from msgspec import Struct
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.shards.share import Share
-
-_MOST_DIGITS = 18
+from imagenet_prep.text import beginning, parse_whole
 
 
 class _Launcher(Struct, frozen=True):
@@ -83,10 +82,11 @@ class _Launcher(Struct, frozen=True):
             if name == self.step and name not in environment:
                 continue
             text = environment.get(name, "")
-            if text.isdecimal() and len(text) <= _MOST_DIGITS:
-                numbers[name] = int(text)
-            else:
+            number = parse_whole(text)
+            if number is None:
                 unknown.append(name)
+            else:
+                numbers[name] = number
         if unknown:
             names = ", ".join(unknown)
             raise self._refusal(environment, f"expected a number in {names}")
@@ -234,7 +234,6 @@ def _settings_text(launchers: Iterable[_Launcher], environment: Mapping[str, str
         for name in launcher.variables:
             value = environment.get(name)
             if value:
-                shown_value = value if len(value) <= 40 else f"{value[:40]}..."
-                settings.append(f"{name}={shown_value}")
+                settings.append(f"{name}={beginning(value, 40)}")
     settings_text = ", ".join(settings) or "no variable that a launcher sets"
     return f"found {settings_text}"
