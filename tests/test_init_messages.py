@@ -680,6 +680,19 @@ SAYINGS: dict[str, Saying] = {
         "",
         ("--as yolo would use the numbers as names (YOLO annotations and no file",),
     ),
+    "YOLO with four points in each line": Saying(
+        {
+            **images("images/0.jpg"),
+            "labels/0.txt": b"0 0.1 0.1 0.2 0.1 0.2 0.2 0.1 0.2\n",
+            "data.yaml": b"names: [cat]\n",
+        },
+        "",
+        (
+            "\nto make an upright box around the four points of each line, run the command with "
+            "--as yolo below\n",
+        ),
+        absent=("leave out",),
+    ),
     "an image next to splits": Saying(
         {**IN_SPLITS, "9.jpg": None},
         "",
