@@ -85,6 +85,11 @@ def parse_whole(text: str) -> int | None:
     return int(text) if is_whole else None
 
 
+def beginning(text: str, most: int) -> str:
+    """A text for a message, cut short if it has more than ``most`` characters."""
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
 SIZES = "expected a whole number of bytes above 0, perhaps with a unit: 100MB, 2 kB or 1.5GiB"
 """The grammar of sizes, for messages."""
 

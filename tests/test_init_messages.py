@@ -680,6 +680,19 @@ SAYINGS: dict[str, Saying] = {
         "",
         ("--as yolo would use the numbers as names (YOLO annotations and no file",),
     ),
+    "YOLO with four points in each line": Saying(
+        {
+            **images("images/0.jpg"),
+            "labels/0.txt": b"0 0.1 0.1 0.2 0.1 0.2 0.2 0.1 0.2\n",
+            "data.yaml": b"names: [cat]\n",
+        },
+        "",
+        (
+            "\nto make an upright box around the four points of each line, run the command with "
+            "--as yolo below\n",
+        ),
+        absent=("leave out",),
+    ),
     "an image next to splits": Saying(
         {**IN_SPLITS, "9.jpg": None},
         "",
@@ -835,6 +848,12 @@ COMMANDS: dict[str, Saying] = {
         "--as plain-tars",
         ("--as tars-with-labels --label l.csv:label",),
         status=0,
+    ),
+    "a table without labels next to tars": Saying(
+        {"a.tar": tar(*PETS), "l.csv": table(PETS, "file,size", "0.5 1.5 2.5")},
+        "--image file",
+        ("expected a table with labels, for images in tars\nwithout file: ",),
+        status=2,
     ),
     "a folder of the same classes": Saying(
         {**IN_SPLITS, **{f"extra/{name}": None for name in CATS}},

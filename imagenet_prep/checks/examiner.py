@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.images import format_of, grades, jpeg, pixels, png
 from imagenet_prep.model import Problem, ProblemKind
+from imagenet_prep.text import beginning
 from imagenet_prep.tfrecord.example import (
     KINDS,
     BytesList,
@@ -111,8 +112,7 @@ def problem(finding: Finding, subject: str, remedy: str, at: Place | None = None
 
 def printable(text: str) -> str:
     """Text from a file, made safe for a terminal."""
-    if len(text) > 200:
-        text = f"{text[:200]}..."
+    text = beginning(text, 200)
     if not text.isprintable():
         return repr(text)
     return text

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.shards.share import Share
-from imagenet_prep.text import parse_whole
+from imagenet_prep.text import beginning, parse_whole
 
 
 class _Launcher(Struct, frozen=True):
@@ -233,7 +233,6 @@ def _settings_text(launchers: Iterable[_Launcher], environment: Mapping[str, str
         for name in launcher.variables:
             value = environment.get(name)
             if value:
-                shown_value = value if len(value) <= 40 else f"{value[:40]}..."
-                settings.append(f"{name}={shown_value}")
+                settings.append(f"{name}={beginning(value, 40)}")
     settings_text = ", ".join(settings) or "no variable that a launcher sets"
     return f"found {settings_text}"

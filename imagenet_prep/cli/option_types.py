@@ -17,7 +17,7 @@ from imagenet_prep.storage.files import IN_WORDS, absence_of, kind_of
 from imagenet_prep.storage.layout import SETS_NAME, STATE_NAME, Layout
 from imagenet_prep.storage.location import AnyPath, locate, refuse_url, scheme_of
 from imagenet_prep.storage.refusals import STORAGE_FAULTS
-from imagenet_prep.text import nearest_words
+from imagenet_prep.text import beginning, nearest_words, parse_whole
 
 
 class OneOf(click.Choice[str]):
@@ -197,9 +197,6 @@ class LogFile(LocalPath):
         return log
 
 
-_LONGEST_RANK = 40  # Python refuses numbers of more than 4,300 digits
-
-
 class RankType(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
     """R/W, or "auto": a Share."""
 
@@ -212,9 +209,9 @@ class RankType(click.ParamType):  # type: ignore[type-arg]  # generic from click
 
         if value == "auto":
             return find_share(os.environ)
-        rank, slash, world = value.partition("/")
-        are_numbers = rank.isdecimal() and world.isdecimal()
-        if not slash or not are_numbers or len(value) > _LONGEST_RANK:
-            shown = value if len(value) <= _LONGEST_RANK else f"{value[:_LONGEST_RANK]}..."
+        rank_text, _, world_text = value.partition("/")
+        rank, world = parse_whole(rank_text), parse_whole(world_text)
+        if rank is None or world is None:
+            shown = beginning(value, 40)
             self.fail(f"{shown!r} is not a rank: expected R/W, such as 0/16, or auto", param, ctx)
-        return Share(int(rank), int(world))
+        return Share(rank, world)

@@ -464,7 +464,7 @@ def redirect_target(requested: str, current: str, header: str) -> str:
     except ValueError:
         scheme = host = ""
     if scheme not in _DEFAULT_PORTS or not host:
-        raise _refused(current, "it leads to no valid web address") from None
+        raise _refused(current, "it leads to no valid web address")
     if urlsplit(current).scheme == "https" and scheme == "http":
         raise _refused(
             current, "it leads from https to http, where anyone can read and change what is sent"

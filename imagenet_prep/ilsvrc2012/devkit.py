@@ -164,9 +164,9 @@ class _Matrix(NamedTuple):
 
     def text(self) -> str:
         """Its characters."""
-        element = next(self.values, None)
-        encoding = _ENCODINGS.get(element.data_type) if element else None
-        if element is None or encoding is None or self.matrix_class != _CHARACTERS:
+        element = _next(self.values)
+        encoding = _ENCODINGS.get(element.data_type)
+        if encoding is None or self.matrix_class != _CHARACTERS:
             raise _UnreadableError
         suffix = {"<": "le", ">": "be"}[element.order] if encoding.endswith("-") else ""
         try:
@@ -176,8 +176,7 @@ class _Matrix(NamedTuple):
 
     def number(self) -> int:
         """Its only number, a count."""
-        element = next(self.values, None)
-        numbers = element.numbers() if element and self.matrix_class in _NUMERIC else ()
+        numbers = _next(self.values).numbers() if self.matrix_class in _NUMERIC else ()
         if len(numbers) != 1 or not 0 < numbers[0] < _MOST_IMAGES or numbers[0] % 1:
             raise _UnreadableError
         return int(numbers[0])
@@ -186,9 +185,7 @@ class _Matrix(NamedTuple):
 def _synsets(content: bytes) -> Iterator[Mapping[str, _Matrix]]:
     """The fields of each struct in the variable ``synsets``."""
     order = {b"IM": "<", b"MI": ">"}.get(content[_HEADER - 2 : _HEADER])
-    if order is None:
-        raise _UnreadableError
-    if len(content) > _LARGEST:
+    if order is None or len(content) > _LARGEST:
         raise _UnreadableError
     for element in islice(_elements(memoryview(content)[_HEADER:], order), _MOST_VARIABLES):
         matrix = _matrix(_decompress(element))
@@ -209,14 +206,11 @@ def _structs(matrix: _Matrix) -> Iterator[Mapping[str, _Matrix]]:
 
 def _field_names(matrix: _Matrix) -> list[str]:
     """The names of a struct's fields: all of one width, filled up with zeros."""
-    width_element, names = next(matrix.values, None), next(matrix.values, None)
-    widths = width_element.numbers() if width_element else ()
-    if names is None or len(widths) != 1:
-        raise _UnreadableError
-    if not 0 < widths[0] <= len(names.data) <= _MOST_FIELDS:
+    widths, names = _next(matrix.values).numbers(), _next(matrix.values).data
+    if len(widths) != 1 or not 0 < widths[0] <= len(names) <= _MOST_FIELDS:
         raise _UnreadableError
     width = int(widths[0])
-    fields = [bytes(names.data[at : at + width]) for at in range(0, len(names.data), width)]
+    fields = [bytes(names[at : at + width]) for at in range(0, len(names), width)]
     return [str(field.partition(b"\0")[0], "ascii", "replace") for field in fields]
 
 

@@ -109,9 +109,13 @@ def _outside_of_tables(
             f"{inspection.folder}: the structure {structure}, which init takes, does not read the "
             f"column {column}, which --{option} names"
         )
+    without_column = inspection.command(**{"as": structure, option: None})
+    has_labels = option == "label" or any(table.has_labels for table in inspection.labels)
+    if not inspection.items and not has_labels:
+        hint = Hint(f"without {column}: ", without_column)
+        return UsageError(problem, "expected a table with labels, for images in tars", hint)
     changes = {"as": of_table if _labels_all(inspection, column) else None}
     with_column = inspection.command(**changes)
-    without_column = inspection.command(**{"as": structure, option: None})
     hint = Hint(
         f"for the table with {column}: ", with_column, f"; without {column}: ", without_column
     )

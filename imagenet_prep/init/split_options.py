@@ -16,7 +16,7 @@ from imagenet_prep.init.label_tables import LabelsFile
 from imagenet_prep.recipes.folder_words import name_as_split
 from imagenet_prep.recipes.path_matching import match
 from imagenet_prep.sources.file_lists import read_file_list
-from imagenet_prep.text import either, listed
+from imagenet_prep.text import either, listed, one_of
 
 _MOST_ALIKE = 3
 """Images of one name that a message lists."""
@@ -112,7 +112,7 @@ def _no_such_place(
     places = list(dict.fromkeys([*tops, *sorted(values)]))
     expected = "a file that lists images"
     if places:
-        expected += f", or {'one of ' if len(places) > 1 else ''}{listed(places, 8)}"
+        expected += f", or {one_of(places, 8)}"
     problem = (
         f"--split {split}: {inspection.folder} has no folder and no list {place}, "
         "and no such value in a column that init can read as splits"

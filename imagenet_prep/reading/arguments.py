@@ -7,6 +7,7 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from imagenet_prep.errors import UsageError
+from imagenet_prep.text import beginning
 
 
 def shown(value: object) -> str:
@@ -18,7 +19,7 @@ def shown(value: object) -> str:
         text = f"{type(value).__name__}(...)"
     elif isinstance(value, (FunctionType, BuiltinFunctionType, type)):
         text = value.__name__
-    return text if len(text) <= 100 else f"{text[:100]}..."
+    return beginning(text, 100)
 
 
 def whole(name: str, value: Any, least: int) -> int:

@@ -22,7 +22,7 @@ from imagenet_prep.datasets.expectations import expected_words
 from imagenet_prep.errors import UsageError
 from imagenet_prep.recipes.faulty_parts import steps_to_fault
 from imagenet_prep.storage.files import read_plain
-from imagenet_prep.text import SIZES, parse_size
+from imagenet_prep.text import SIZES, beginning, parse_size
 
 if TYPE_CHECKING:
     import yaml
@@ -412,8 +412,7 @@ def _alternatives(kind: Any, name: str) -> list[Any]:
 
 def shortened(text: object) -> str:
     """A recipe's value as an error shows it: 60 characters."""
-    shown_text = str(text)
-    return shown_text if len(shown_text) <= 60 else f"{shown_text[:60]}..."
+    return beginning(str(text), 60)
 
 
 def _shown(key: Key) -> str:

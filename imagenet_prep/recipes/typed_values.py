@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from imagenet_prep.recipes.table_rows import LabelsFault
+from imagenet_prep.text import beginning
 from imagenet_prep.tfrecord.example import Kind
 
 _INT = re.compile(r"-?(0|[1-9]\d*)")
@@ -133,14 +134,12 @@ def _as_kind(value: Any, line: int, kind: Kind, is_text: bool) -> Any:
 
 def _shown(value: Any) -> str:
     """A single value for messages: the beginning of a long one."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:80]}..."
+    return beginning(repr(value), 80)
 
 
 def _shown_number(value: Any) -> str:
     """A number for messages, without quotes: the beginning of a long one."""
-    text = str(value)
-    return text if len(text) <= 40 else f"{text[:40]}..."
+    return beginning(str(value), 40)
 
 
 def _type_in_words(value: Any) -> str:

@@ -256,8 +256,9 @@ def _doubts(folder: AnnotatedFolder, labels: Sequence[str]) -> list[tuple[str, s
     if lengths != {9}:
         return []
     lines = f"the lines of {listed(labels)}"
+    aim = "make an upright box around the four points of each line"
     around = "if these are rotated boxes, each becomes the upright box around it"
-    return [("accept upright boxes", f"{lines} have four points each: {around}")]
+    return [(aim, f"{lines} have four points each: {around}")]
 
 
 _MOST_READ = 50
