@@ -101,7 +101,7 @@ def _refuse_link_or_file(folder: Path) -> None:
         return
     if not folder.exists():
         raise WriteError(
-            f"{folder} is a broken link: it leads to {os.readlink(folder)}",
+            f"{folder} is a broken link: it leads to {folder.readlink()}",
             "expected a folder: is the disk mounted that the link leads to?",
             Hint("mount it, or make that folder; or move the link away: ", move_away(folder)),
         )
