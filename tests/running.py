@@ -52,24 +52,33 @@ def command(
 
 def prep_here(*words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run a command as ``prep`` does, but in this process, which takes a tenth of the time;
-    with one worker, a thread: to fork this process for each step takes most of the time.
+    with one worker, a thread.
     """
-    from imagenet_prep import cli, engines
-
-    make_engine = engines.make_engine
-
-    def make_threads(name: str = "processes", *settings: Any, **options: Any) -> Any:
-        return make_engine("threads" if name == "processes" else name, *settings, **options)
+    from imagenet_prep import cli
 
     words = (*words, "--workers", 1) if words[0] in ("convert", "verify", "repair") else words
     said, told = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch:
+    with threads_for_processes(), pytest.MonkeyPatch.context() as patch:
         patch.chdir(cwd or Path.cwd())
         patch.setattr(sys, "argv", ["imagenet-prep", *map(str, words)])
-        patch.setattr(engines, "make_engine", make_threads)
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(told):
             status = cli._status()
     return subprocess.CompletedProcess(sys.argv, status, said.getvalue(), told.getvalue())
+
+
+@contextmanager
+def threads_for_processes() -> Iterator[None]:
+    """Commands in this process work on threads: to fork it for each step takes most of the time."""
+    from imagenet_prep import engines
+
+    make_engine = engines.make_engine
+
+    def make_threads(name: str, workers: int | None) -> Any:
+        return make_engine("threads" if name == "processes" else name, workers)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engines, "make_engine", make_threads)
+        yield
 
 
 def command_here(

@@ -262,16 +262,15 @@ def test_changed_settings_are_asked_about_first(
 def test_a_changed_boxes_file_remakes_only_the_shards_it_touches(tiny_data_dir: Path) -> None:
     """One more box touches one shard; the others keep their files."""
     layout = Layout(tiny_data_dir)
-    engine = ENGINE
-    annotate(layout, engine)
-    convert(layout, engine, PART)
+    annotate(layout, ENGINE)
+    convert(layout, ENGINE, PART)
     before = shard_digests(tiny_data_dir)
     lines = layout.boxes_csv.read_text().splitlines()
     layout.boxes_csv.write_text("\n".join(lines[1:]) + "\n")
     layout.annotate_path.unlink()  # otherwise the file is not the one that annotate wrote
     with pytest.raises(UsageError, match=r"1 .*shard .*other inputs"):
-        convert(layout, engine, PART)
-    summary = convert(layout, engine, PART.replace(overwrite=True))
+        convert(layout, ENGINE, PART)
+    summary = convert(layout, ENGINE, PART.replace(overwrite=True))
     assert sum(split.made for split in summary.splits) == 1
     after = shard_digests(tiny_data_dir)
     assert sum(after[name] != before[name] for name in before) == 1

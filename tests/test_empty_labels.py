@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -119,28 +120,17 @@ def in_table(folder: Path, labels: Labels, ending: str) -> str:
 def in_file(folder: Path, labels: Labels, ending: str) -> str:
     """Labels in a file of labels."""
     rows = path_rows(folder, labels)
-    keys = f"file: data.{ending}, path: file_name"
-    content = table(rows, "jsonl")
     if ending == "json":
         content = json.dumps({row["file_name"]: row["label"] for row in rows}).encode()
         keys = "file: data.json"
-    elif ending == "csv":
+    else:
         content = table(rows, ending)
+        keys = f"file: data.{ending}, path: file_name"
     save(folder / f"data.{ending}", content)
     return f"source: {{files: 'i/*.jpg'}}\nlabels: {{{keys}}}"
 
 
-def table_of(ending: str) -> Callable[[Path, Labels], str]:
-    """``in_table`` for one ending."""
-    return lambda folder, labels: in_table(folder, labels, ending)
-
-
-def file_of(ending: str) -> Callable[[Path, Labels], str]:
-    """``in_file`` for one ending."""
-    return lambda folder, labels: in_file(folder, labels, ending)
-
-
-TEXTS = {
+TEXTS: dict[str, Callable[[Path, Labels], str]] = {
     "cls": in_cls,
     "txt": in_txt,
     "json": in_json,
@@ -149,12 +139,12 @@ TEXTS = {
     "mds": in_mds,
     "npz": in_npz,
     "tfrecord": in_examples,
-    "table of lines": table_of("jsonl"),
-    "table of Parquet": table_of("parquet"),
-    "CSV table": table_of("csv"),
-    "file of lines": file_of("jsonl"),
-    "JSON file": file_of("json"),
-    "CSV file": file_of("csv"),
+    "table of lines": partial(in_table, ending="jsonl"),
+    "table of Parquet": partial(in_table, ending="parquet"),
+    "CSV table": partial(in_table, ending="csv"),
+    "file of lines": partial(in_file, ending="jsonl"),
+    "JSON file": partial(in_file, ending="json"),
+    "CSV file": partial(in_file, ending="csv"),
 }
 """How a recipe is made of images with labels that are texts, by where the labels are."""
 

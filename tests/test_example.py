@@ -32,6 +32,8 @@ from imagenet_prep.tfrecord.example import (
 
 tf = tf_fixture.tf
 
+NO_EXAMPLE = r"^it is not a tf\.train\.Example$"
+
 
 checked = settings(
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -271,7 +273,7 @@ def test_odd_but_well_formed_bytes_mean_what_they_mean_to_tensorflow(
 )
 def test_broken_bytes_are_refused(data: bytes) -> None:
     """What an Example's parser refuses, a SequenceExample's does too; the sentence is the same."""
-    with pytest.raises(ExampleError, match=r"^it is not a tf\.train\.Example$"):
+    with pytest.raises(ExampleError, match=NO_EXAMPLE):
         parse_sequence_example(data)
 
 
@@ -337,7 +339,7 @@ def test_a_varint_of_ten_bytes_is_the_longest() -> None:
         )
 
     assert parsed(ten) == {"": Int64List((-1,))}
-    with pytest.raises(ExampleError):
+    with pytest.raises(ExampleError, match=NO_EXAMPLE):
         parsed(eleven)
 
 

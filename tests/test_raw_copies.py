@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 from copies_of_imagenet import hugging_face_rows, write_hugging_face, write_parquet
@@ -32,9 +31,9 @@ from raw_copies import (
     write_folders,
     write_official,
 )
-from running import command
+from running import command, threads_for_processes
 
-from imagenet_prep import ConvertOptions, Layout, annotate, convert, engines, make_engine
+from imagenet_prep import ConvertOptions, Layout, annotate, convert, make_engine
 from imagenet_prep.checks.raw_verdict import RawVerdict
 from imagenet_prep.checks.verdict import Depth
 from imagenet_prep.cli import cli
@@ -446,8 +445,7 @@ def test_a_wrong_copy(
 def verified(copy: Path, target: Path, *words: object) -> tuple[int, dict[str, Any]]:
     """The exit status and the JSON of a verify of a copy."""
     call = ["verify", "--raw", copy, "--json", target, "--workers", "2", "-q", *words]
-    # Threads in place of processes: to fork for each step takes most of the time.
-    with mock.patch.object(engines, "make_engine", return_value=ENGINE):
+    with threads_for_processes():
         status = cli.main([*map(str, call)], standalone_mode=False)
     return status, json.loads(target.read_bytes())
 

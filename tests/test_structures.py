@@ -326,4 +326,4 @@ def test_init_prints_classes_with_counts(tmp_path: Path) -> None:
     said = command("init", "many", cwd=tmp_path).stdout
     assert "images per class: c000 (1), c001 (1), " in said
     assert "c019 (1), ... (120 in all)\n" in said
-    assert "c020 1" not in said
+    assert "c020 (1)" not in said

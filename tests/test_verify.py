@@ -210,7 +210,7 @@ STRAYS = ("train-00001-of-00004", "validation-00000-of-00008.tmp", "train-copy")
             lambda layout, path: move_index(layout, "train-00004-of-00008"),
             SHARD,
             K.BAD_INDEX,
-            "its index file ",
+            "its index file .* does not match its records$",
         ),
         *[
             (partial(put_index, half, content), SHARD, K.BAD_INDEX, "")
@@ -230,7 +230,7 @@ def test_other_files_than_were_written(
     each is named.
     """
     harm(layout, layout.shard_path(SHARD))
-    assert the_problem(layout, kind, subject).detail.startswith(said)
+    assert re.match(said, the_problem(layout, kind, subject).detail)
 
 
 @pytest.mark.parametrize(

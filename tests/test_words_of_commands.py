@@ -176,8 +176,11 @@ def test_a_rank_is_not_promised_shards() -> None:
     """There may be fewer shards than ranks."""
     progress = Silent()
     note_share(Share(5, 6), progress)
-    (note,) = progress.notes
-    assert note.startswith("rank 5 of 6: shards 5, 11, 17, ..., if there are so many")
+    words = (
+        "rank 5 of 6: shards 5, 11, 17, ..., if there are so many; the shards of all splits are "
+        "counted together, from 0"
+    )
+    assert progress.notes == [words]
 
 
 @pytest.mark.parametrize("name", ["merge", "repair", "status"])
