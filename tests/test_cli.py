@@ -273,6 +273,22 @@ def test_output_on_a_full_disk_is_one_line(tmp_path: Path) -> None:
     assert result.stderr == "error: no space left while writing to standard output\n"
 
 
+def test_output_over_the_limit_of_file_sizes_names_the_limit(tmp_path: Path) -> None:
+    """show > FILE under ulimit -f is exit 1, and tells which limit it met."""
+    shard = a_shard(tmp_path / "f")
+    limited = ["bash", "-c", 'trap "" XFSZ; ulimit -f 0; exec "$@"', "bash", *PROGRAM]
+    with (tmp_path / "out").open("wb") as out:
+        result = subprocess.run(
+            [*limited, "show", shard], stdout=out, stderr=subprocess.PIPE, text=True
+        )
+    assert result.returncode == 1
+    assert error_lines(result) == [
+        "error: standard output can't be written",
+        "File too large",
+        "its file system, or ulimit -f, limits file sizes: choose another folder, or raise the limit",
+    ]
+
+
 def test_a_folder_that_cannot_be_searched_is_named(tmp_path: Path) -> None:
     """verify is exit 4 and names the folder; status says so too and is exit 0."""
     a_shard(tmp_path / "train-00000-of-00001")

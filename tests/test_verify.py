@@ -340,7 +340,8 @@ def test_a_conversion_under_way(layout: Layout) -> None:
         "run the same imagenet-prep convert again: it makes what is missing; "
     )
     assert damaged.remedy == (
-        "remove each shard that verify names, and run the same imagenet-prep convert again"
+        "remove each damaged shard before you run the same imagenet-prep convert again: "
+        "it keeps shards that are there, and makes those that are missing"
     )
 
 

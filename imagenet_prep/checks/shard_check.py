@@ -40,8 +40,6 @@ REMEDY_TAKEN = (
 )
 """For images that were not decoded when their shard was made."""
 
-_REMOVE = "remove each shard that verify names, and run the same "
-
 _HASHED = 1 << 20
 
 
@@ -57,7 +55,11 @@ def remedy_own(state: SetState) -> str:
     if state.is_without_records:
         return state.following
     if not state.covers_plan:
-        return Hint(_REMOVE, mention("convert"), " again")
+        return Hint(
+            "remove each damaged shard before you run the same ",
+            mention("convert"),
+            " again: it keeps shards that are there, and makes those that are missing",
+        )
     layout = state.layout
     elsewhere = layout.elsewhere(state.records.raw_dir)
     return Hint("make it again: ", command("repair", layout.data_dir, elsewhere))

@@ -91,4 +91,7 @@ def _wrap_stream(stream: TextIO, refusal: Callable[[OSError], PrepError | None])
 def _cannot_write(error: OSError) -> PrepError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return SpaceError("no space left while writing to standard output")
-    return WriteError("standard output can't be written", error.strerror or str(error))
+    from imagenet_prep.storage.refusals import STORAGE_FAULTS  # only an error waits for its import
+
+    remedy = STORAGE_FAULTS.get(error.errno or 0, "redirect it to another file: > FILE")
+    return WriteError("standard output can't be written", error.strerror or str(error), remedy)

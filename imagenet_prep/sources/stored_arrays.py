@@ -27,7 +27,7 @@ HOLDS_OBJECTS = "its dtype is object"
 
 SAVE_AS_NPZ = (
     "save images of one shape and their labels as two arrays of numbers: "
-    "numpy.savez('data.npz', x=images, y=labels)"
+    "numpy.savez('data.npz', x=images, y=labels), in a folder without other files"
 )
 CUT_OR_DAMAGED = "it is cut or damaged"
 _INTACT = "get an intact copy of it"

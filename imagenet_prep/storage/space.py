@@ -88,7 +88,8 @@ def refuse_lack(needs: Iterable[Need], *, may_consume: bool = False) -> None:
     ``may_consume``: the error proposes that the raw data gives its space to the shards.
     """
     or_consume = Hint(
-        "; or let --consume delete the archives while the shards are made: ",
+        "; or let --consume delete archives that download has compared, "
+        "while the shards are made: ",
         rerun((("consume", True),)),
     )
     for room in rooms_for(needs):
