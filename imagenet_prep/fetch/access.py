@@ -334,14 +334,15 @@ def _refused(
         what = f"{host} shows its sign-in form again, after the credentials of {user} were sent"
         detail = "they may be wrong, or the form may only work in a browser"
     variables = answer_checks.VARIABLES
-    check = "check the user name and the access key, and try again (or"
+    check = "check the user name and the access key, and try again"
     if credentials.is_from_environment:
-        check = f"check {variables} and try again (or"
+        check = f"check {variables}, and try again"
     elif credentials.origin:  # a call from Python gives its own
-        check = f"{check} set {variables}, or"
-    with_cookies = answer_checks.WITH_COOKIES
-    new_account = f"); if you have no account, {answer_checks.new_account(url)}"
-    return answer_checks.RefusedError(what, detail, Hint(check, " ", with_cookies, new_account))
+        check = f"check the user name and the access key, or set {variables}, and try again"
+    new_account = f"; if you have no account, {answer_checks.new_account(url)}"
+    browser = "; or sign in there with a browser, "
+    hint = Hint(check, new_account, browser, answer_checks.WITH_COOKIES)
+    return answer_checks.RefusedError(what, detail, hint)
 
 
 def _denied_to_account(url: str, credentials: Credentials) -> AccessError:
@@ -350,8 +351,8 @@ def _denied_to_account(url: str, credentials: Credentials) -> AccessError:
         f"{host_of(url)} denied the account {_name_of_user(credentials)} access to {name_of(url)}",
         "expected the file, got HTTP status 403",
         Hint(
-            "ask the site whether this account has access; if a browser can fetch the file, use ",
+            "ask the site whether this account has access; if a browser can fetch the file, move "
+            "its copy into raw-data/, or ",
             answer_checks.WITH_COOKIES,
-            ", or move the browser's copy into raw-data/",
         ),
     )

@@ -19,11 +19,18 @@ from imagenet_prep.text import is_web_page
 _PASSING = (408, 425, 429, 500, 502, 503, 504, 509, *range(520, 528))
 _BUSY = (429, 503)
 _RETRY = urllib3.Retry(retry_after_max=10**9)
-WITH_COOKIES = mention("download", "DATA_DIR", "--cookies", "FILE")
-"""The command for a site that only a browser can sign in to."""
+WITH_COOKIES = Hint(
+    "export its cookies to cookies.txt, and run ",
+    mention("download"),
+    " with the same options and --cookies cookies.txt",
+)
+"""What to do once a browser has signed in to a site; \"its\" are the cookies of this browser.
+
+The command of this process may be another one, which has no such option.
+"""
 VARIABLES = f"{USERNAME_VARIABLE} and {ACCESS_KEY_VARIABLE}"
 """The variables of an account, for messages."""
-_BROWSER = "sign in with a browser and use "
+_BROWSER = "sign in there with a browser, "
 
 
 def refuse_encoding(response: requests.Response, url: str) -> None:
@@ -183,17 +190,17 @@ def account_hint(url: str) -> str:
     """The hint for a file that a server refuses, with an account or without one."""
     if has_account():
         ask = f"ask {host_of(url)} whether your account has access"
-        return Hint(f"{ask}, or {_BROWSER}", WITH_COOKIES)
+        return Hint(f"{ask}; or, if a browser can fetch the file there, ", WITH_COOKIES)
     return without_account(url)
 
 
 def with_browser(url: str) -> Hint:
     """The hint for a site that only a browser may be able to sign in to."""
-    browser = f"sign in at {host_of(url)} with a browser, read what the site says, and use "
+    browser = f"sign in at {host_of(url)} with a browser, read what the site says, "
     return Hint(browser, WITH_COOKIES)
 
 
 def without_account(url: str) -> str:
     """The hint for a file that a server refuses, if no account was given."""
     account = f"if you have no account, {new_account(url)}; then set {VARIABLES}"
-    return Hint(f"{account}, or {_BROWSER}", WITH_COOKIES)
+    return Hint(f"{account}; or {_BROWSER}", WITH_COOKIES)
