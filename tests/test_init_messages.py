@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -16,6 +17,8 @@ from existing import existing
 from made_folders import CATS, FLAT, Made, images, picture
 from made_tars import in_memory, pack
 from running import command_here, prep_here
+
+from imagenet_prep.init.structures import annotated_folder
 
 Files = Mapping[str, bytes | None]
 
@@ -1008,6 +1011,46 @@ def test_the_keys_that_take_masks_next_to_boxes(tmp_path: Path) -> None:
     recipe.write_text(f"{text}\n{mask_key}\n")
     converted = command_here("convert", "out", "--config", "data.yaml", cwd=tmp_path)
     assert "2 images" in converted.stdout
+
+
+def _save_coco_with_masks(folder: Path) -> None:
+    """Two folders of PNGs with boxes, each with a folder of masks, PNGs too."""
+    names = [f"{name}/{number}.png" for name in ("a", "b") for number in range(2)]
+    masks = [f"photos/{name}/masks/{number}.png" for name in ("a", "b") for number in range(2)]
+    entries = [
+        {"id": number, "file_name": name, "width": 16, "height": 16}
+        for number, name in enumerate(names)
+    ]
+    boxes = [
+        {"id": number, "image_id": number, "category_id": 1, "bbox": [1, 1, 5, 5]}
+        for number in range(len(names))
+    ]
+    content = {"images": entries, "annotations": boxes, "categories": [{"id": 1, "name": "car"}]}
+    annotations = {"boxes.json": json.dumps(content).encode()}
+    Made({**images(*(f"photos/{name}" for name in names), *masks), **annotations}).save(folder)
+
+
+def test_masks_below_the_folders_of_images_are_no_images(tmp_path: Path) -> None:
+    """The recipe names each folder of images, so the masks below them are not converted."""
+    _save_coco_with_masks(tmp_path / "data")
+    command_here("init", "data", "--as", "coco", cwd=tmp_path)
+    converted = command_here("convert", "out", "--config", "data.yaml", cwd=tmp_path)
+    assert "train: 4 images" in converted.stdout
+
+
+def test_masks_below_many_folders_of_images_are_moved_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A recipe doesn't name many folders: init says why, and takes the folder without the masks."""
+    monkeypatch.setattr(annotated_folder, "_MOST_FOLDERS", 1)
+    _save_coco_with_masks(tmp_path / "data")
+    refused = command_here("init", "data", status=4, cwd=tmp_path)
+    assert "to see what prevents it: imagenet-prep init data --as coco" in refused.stderr
+    refused = command_here("init", "data", "--as", "coco", status=4, cwd=tmp_path)
+    assert refused.stderr.endswith("\nmove all masks out of data/photos\n")
+    for name in ("a", "b"):
+        (tmp_path / "data/photos" / name / "masks").rename(tmp_path / f"masks of {name}")
+    command_here("init", "data", "--as", "coco", cwd=tmp_path)
 
 
 @pytest.mark.parametrize("members", [("1.jpg", "1.jpg"), ("x/1.jpg", "x/1.jpg")])
