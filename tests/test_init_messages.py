@@ -1070,6 +1070,18 @@ def test_tars_with_files_of_one_name_are_unpacked_apart(
     assert unpacked == {f"cat/{first}", f"dog/{second}"}
 
 
+def test_tars_that_are_parts_of_one_set_without_classes(tmp_path: Path) -> None:
+    """The images of tars with the same names can be taken without classes."""
+    Made({"part1.tar": tar("1.jpg", "2.jpg"), "part2.tar": tar("1.jpg")}).save(tmp_path / "data")
+    refused = command_here("init", "data", status=4, cwd=tmp_path)
+    unpack, _, again = refused.stderr.rpartition(" && ")
+    command = unpack.partition("to take all without classes: ")[2]
+    subprocess.run(["bash", "-c", command], check=True, cwd=tmp_path)
+    assert again == "imagenet-prep init data --as unlabelled\n"
+    found = command_here("init", "data", "--as", "unlabelled", cwd=tmp_path)
+    assert "found 3 images" in found.stdout
+
+
 def test_many_parts_are_joined_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     """The tenth part comes after the ninth."""
     content = tar(*PETS)
