@@ -896,6 +896,28 @@ COMMANDS: dict[str, Saying] = {
             "imagenet-prep init data --label cls\n",
         ),
     ),
+    "a column of samples that may be the class": Saying(
+        {
+            "a.tar": tar(
+                *(f"{number}.jpg" for number in range(4)),
+                **{
+                    f"{number}.json": b'{"sky": "%s"}' % b"ab"[number % 2 :][:1]
+                    for number in range(4)
+                },
+            )
+        },
+        "",
+        ("to use sky as the class: imagenet-prep init data --label sky --output data-2.yaml\n",),
+        status=0,
+    ),
+    "a table that is not used, and a recipe of another name": Saying(
+        {**dict.fromkeys(PETS), "l.csv": table(list(PETS), "file,label", "x y")},
+        "--as class-folders --output data.yaml",
+        (
+            "to use it: imagenet-prep init data --as with-labels --label l.csv:label --output data-2",
+        ),
+        status=0,
+    ),
 }
 
 
@@ -909,7 +931,6 @@ def test_the_command_of_a_message_helps(name: str, tmp_path: Path) -> None:
     assert ran.returncode == saying.status, text
     assert all(words in text for words in saying.words), text
     for _ in range(2):
-        (tmp_path / "data.yaml").unlink(missing_ok=True)
         command = re.findall(r"imagenet-prep (init data.*)", text)[0]
         ran = prep_here(*shlex.split(command), cwd=tmp_path)
         text = f"{ran.stdout}{ran.stderr}"

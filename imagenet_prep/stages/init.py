@@ -20,7 +20,7 @@ from imagenet_prep.init.declared_classes import (
     order_of_file,
 )
 from imagenet_prep.init.imagenet_copy import converting_hint
-from imagenet_prep.init.init_options import InitOptions
+from imagenet_prep.init.init_options import InitOptions, into_new_recipe
 from imagenet_prep.init.inspection import Inspection, inspect_folder
 from imagenet_prep.init.named_classes import name_classes
 from imagenet_prep.init.proposal import Choice, Proposal
@@ -143,20 +143,17 @@ def init(
     passed = choice.skip_notes
     if inspection is not None:
         passed = without_told(passed, of_classes, inspection)
+    all_evidence = (*evidence, *of_classes, *_note_on_imagenet(folder, dataset, inspection))
     return InitSummary(
         recipe=target,
         text=text,
         found=content,
         nouns="arrays" if proposal.content == "array" else "images",
         structure=choice.name,
-        evidence=(
-            *evidence,
-            *of_classes,
-            *_note_on_imagenet(folder, dataset, inspection),
-        ),
+        evidence=tuple(into_new_recipe(note, target) for note in all_evidence),
         classes=dict(zip(named.classes.names, counts.values(), strict=True)),
         labels=labels_in_words(named.classes.names, named.classes.numbers),
-        passed=passed,
+        passed=tuple(into_new_recipe(note, target) for note in passed),
         warnings=dataset.warnings,
         class_list=next(iter(class_list.files), None),
     )
