@@ -27,7 +27,7 @@ from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.recipes.recipe_set import RecipeSet
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:(a part of|the train records have no boxes):UserWarning"
+    "ignore:(a part of|the train images have no boxes):UserWarning"
 )
 
 WHOLE = ConvertOptions(allow_incomplete=True)
@@ -222,10 +222,13 @@ def test_what_is_missing_is_said_at_once(data_dir: Path, tmp_path: Path) -> None
 
 
 def test_what_convert_would_say_is_a_warning(data_dir: Path) -> None:
-    """That images or boxes are missing."""
+    """That images or boxes of the split are missing; nothing of shards, or of other splits."""
     with pytest.warns(UserWarning, match="a part of ILSVRC2012") as said:
         opened(Layout(data_dir))
-    assert any("the train records have no boxes" in str(each.message) for each in said)
+    texts = [str(warning.message) for warning in said]
+    assert any("the train images have no boxes" in text for text in texts)
+    assert any(text.endswith(f"annotate {data_dir}, then open the images again") for text in texts)
+    assert not any("shard" in text or "validation" in text for text in texts)
     assert {each.filename for each in said} == {__file__}
 
 

@@ -24,7 +24,7 @@ WITH_COOKIES = Hint(
     mention("download"),
     " with the same options and --cookies cookies.txt",
 )
-"""What to do once a browser has signed in to a site; \"its\" are the cookies of this browser.
+"""The next steps after a browser signed in to a site: "its" cookies are those of this browser.
 
 The command of this process may be another one, which has no such option.
 """

@@ -6,10 +6,12 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from imagenet_prep.datasets.planned_set import DATA_DIR, WITH_RAW, note_in_place
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import CommandLine, OptionValues, command, mention
 from imagenet_prep.hints import CONVERT_AGAIN, Hint
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.box_archives import BoxFiles
 from imagenet_prep.ilsvrc2012.box_search import (
     BOX_ARCHIVES,
     can_annotate,
@@ -83,21 +85,14 @@ def _annotate_command(layout: Layout, split: str) -> CommandLine:
 def _note_without_boxes(layout: Layout, split: str) -> str:
     """The note that a split has no boxes, with the commands that add them.
 
-    It names no path of this set: the plan keeps the note.
+    It names DATA_DIR for ``note_in_place``, and no path of this set: the plan keeps the note.
     """
     unread = find_annotations(layout, split)
-    make = Hint(mention("annotate", "DATA_DIR"), " (with the same --raw, if you gave it)")
-    if not can_annotate(layout):
-        put = f" in a local folder, put its {layout.boxes_csv.name} into the folder of raw data"
-        make = Hint(mention("annotate", "DATA_DIR"), put)
-    steps = Hint(make, ", then ", CONVERT_AGAIN)
+    steps = Hint(_steps_to_boxes(layout, split, unread), ", then ", CONVERT_AGAIN)
     if unread is None:
-        download = mention("download", "DATA_DIR", "--only", BOX_ARCHIVES[split])
         return Hint(
             f"no boxes for {split}: no annotations were there when this set was started; to add "
             "boxes, run ",
-            download,
-            ", then ",
             steps,
         )
     return Hint(
@@ -107,6 +102,28 @@ def _note_without_boxes(layout: Layout, split: str) -> str:
     )
 
 
+def note_for_reading(layout: Layout, split: str) -> str:
+    """The note that the images of a split, which are read without shards, have no boxes."""
+    unread = find_annotations(layout, split)
+    problem = f"no boxes for {split}: no annotations are there"
+    if unread is not None:
+        problem = f"the {split} images have no boxes, although {unread.path} is there"
+    steps = _steps_to_boxes(layout, split, unread)
+    note = Hint(f"{problem}; to add boxes, run ", steps, ", then open the images again")
+    return note_in_place(note, layout)
+
+
+def _steps_to_boxes(layout: Layout, split: str, unread: BoxFiles | None) -> Hint:
+    """The commands that make the file of boxes, for ``note_in_place``."""
+    download = Hint(mention("download", DATA_DIR, "--only", BOX_ARCHIVES[split]), ", then ")
+    make = Hint(mention("annotate", DATA_DIR), WITH_RAW)
+    if not can_annotate(layout):
+        download = Hint(mention("download", "FOLDER", "--only", BOX_ARCHIVES[split]), ", then ")
+        put = f" with a local FOLDER, put its {layout.boxes_csv.name} into the folder of raw data"
+        make = Hint(mention("annotate", "FOLDER"), put)
+    return Hint(download, make) if unread is None else make
+
+
 def _command_for_validation_boxes(layout: Layout) -> str:
     """The command that makes the file of validation boxes, after the one that downloads missing
     annotations. Neither takes an object store: a local folder is advised for it.
@@ -114,8 +131,8 @@ def _command_for_validation_boxes(layout: Layout) -> str:
     annotate requires those of train too.
     """
     if not can_annotate(layout):
-        annotate = mention("annotate", "DATA_DIR", "--validation-boxes")
-        put = f" in a local folder, and put it into {layout.raw_dir}"
+        annotate = mention("annotate", "FOLDER", "--validation-boxes")
+        put = f" with a local FOLDER, and put it into {layout.raw_dir}"
         return Hint("make it with ", annotate, put)
     make = _annotate_command(layout, facts.VALIDATION)
     missing_archives: list[str] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
@@ -30,7 +31,7 @@ from imagenet_prep.ilsvrc2012.plan_inputs import (
     require_sources,
     saved_plan,
 )
-from imagenet_prep.ilsvrc2012.planned_boxes import attach_boxes
+from imagenet_prep.ilsvrc2012.planned_boxes import attach_boxes, note_for_reading
 from imagenet_prep.ilsvrc2012.settings import ENTRY, ConvertOptions, check_options
 from imagenet_prep.images import format_of
 from imagenet_prep.model import Engine, Progress
@@ -61,19 +62,24 @@ def plan(
     layout = records.layout
     sources = require_sources(layout, splits)
     notes: list[str] = []
+    reading_notes: dict[str, list[str]] = {}
     if splits:
         options = options.replace(check="header")
         unchanged_plan = saved_plan(records, options, sources)
         if unchanged_plan is not None:
             return unchanged_plan
     else:
-        notes += _note_missing_files(sources, options)
+        reading_notes = _note_missing_files(sources, options)
+        notes += itertools.chain.from_iterable(reading_notes.values())
     catalogs: dict[str, Catalog] = {}
     for split, source in sources.items():
         catalogs[split] = _list_images(source, engine, progress, options.part)
     by_class = train_counts(layout) or {}
     if not splits:
-        notes += _check_complete(layout, sources, catalogs, options, by_class)
+        parts, unread = _check_complete(layout, sources, catalogs, options, by_class)
+        for notes_by_split in (parts, unread):
+            notes += itertools.chain.from_iterable(notes_by_split.values())
+            _add_by_split(reading_notes, notes_by_split)
         _refuse_encoded_again(catalogs.values(), layout)
     planned: list[PlannedSplit] = []
     for split, catalog in catalogs.items():
@@ -84,6 +90,7 @@ def plan(
         split_plan, split_notes = _plan_split(catalog, sources[split], layout, options, by_class)
         planned.append(split_plan)
         notes += split_notes
+        _add_by_split(reading_notes, {split: _notes_for_reading(split_notes, layout, split)})
     expected: dict[str, int] = {}
     for split in facts.SPLITS:
         expected[split] = expected_images(catalogs.get(split), split, options.part, by_class)
@@ -95,7 +102,14 @@ def plan(
         options=options.chosen(),
         notes=tuple(notes),
         asked=ask(layout, options, sources),
+        reading_notes=reading_notes,
     )
+
+
+def _add_by_split(notes_by_split: dict[str, list[str]], more: Mapping[str, Iterable[str]]) -> None:
+    """Add notes to those of each split."""
+    for split, notes in more.items():
+        notes_by_split.setdefault(split, []).extend(notes)
 
 
 def _list_images(source: ImageSource, engine: Engine, progress: Progress, part: Part) -> Catalog:
@@ -126,6 +140,11 @@ def _plan_split(
     return replace(split_plan, facts=entries), notes
 
 
+def _notes_for_reading(split_notes: Sequence[str], layout: Layout, split: str) -> list[str]:
+    """The notes of ``_plan_split`` for who makes no shards: they are about boxes alone."""
+    return [note_for_reading(layout, split)] if split_notes else []
+
+
 def _by_class(
     catalog: Catalog, by_class: Mapping[str, int], part: Part
 ) -> dict[str, Mapping[str, int]]:
@@ -150,19 +169,22 @@ _ALLOW_INCOMPLETE = (
 )
 
 
-def _note_missing_files(sources: Mapping[str, ImageSource], options: ConvertOptions) -> list[str]:
-    """Notes on copies that lack files; raises IncompleteError if that is not allowed."""
-    lacking: list[str] = []
+def _note_missing_files(
+    sources: Mapping[str, ImageSource], options: ConvertOptions
+) -> dict[str, list[str]]:
+    """Notes on copies that lack files, by split; raises IncompleteError if that is not allowed."""
+    lacking: dict[str, str] = {}
     for split, source in sources.items():
         if source.missing:
-            lacking.append(f"{split} lacks {source.missing}")
+            lacking[split] = f"{split} lacks {source.missing}"
     if lacking and not options.allow_incomplete:
         raise IncompleteError(
             f"{options.part.name} is incomplete",
-            "; ".join(lacking),
+            "; ".join(lacking.values()),
             f"get the missing files, or {_ALLOW_INCOMPLETE}",
         )
-    return [f"a part of {options.part.name}: {text}" for text in lacking]
+    name = options.part.name
+    return {split: [f"a part of {name}: {text}"] for split, text in lacking.items()}
 
 
 def _check_count(split: str, images: int, shards: int) -> list[str]:
@@ -190,13 +212,13 @@ def _check_complete(
     catalogs: Mapping[str, Catalog],
     options: ConvertOptions,
     by_class: Mapping[str, int],
-) -> list[str]:
-    """Check that all images are present; if not,
-    the message also names copies that were not read.
+) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Check that all images are present; return the notes on each split that lacks some, and those
+    on its copies that were not read.
     """
     missing: list[str] = []
-    parts: list[str] = []
-    unread: list[str] = []
+    parts: dict[str, list[str]] = {}
+    unread: dict[str, list[str]] = {}
     has_surplus = is_short = False
     for split in facts.SPLITS:
         catalog = catalogs.get(split)
@@ -206,14 +228,14 @@ def _check_complete(
         missing.append(text)
         has_surplus |= has_too_many(catalog, split, options.part, by_class)
         is_short |= has_too_few(catalog, split, options.part, by_class)
-        parts.append(_part_of(catalog, split, options.part, by_class))
+        parts[split] = [_part_of(catalog, split, options.part, by_class)]
         if split in sources:
-            unread += other_copies(layout, sources[split])
+            unread[split] = other_copies(layout, sources[split])
     if missing and not options.allow_incomplete:
         error = _other_number(missing, options.part, short=is_short, surplus=has_surplus)
-        error.choices = unread
+        error.choices = [*itertools.chain.from_iterable(unread.values())]
         raise error
-    return [*parts, *unread]
+    return parts, unread
 
 
 def _part_of(catalog: Catalog | None, split: str, part: Part, by_class: Mapping[str, int]) -> str:

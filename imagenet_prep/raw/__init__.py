@@ -143,7 +143,10 @@ def _open_raw(
     set_records = SetRecords(layout)
     registry.refuse_other_set(set_records, dataset)
     planned = dataset.plan(set_records, engine, options, Silent())
-    for note in planned.notes:
+    notes = planned.notes
+    if planned.reading_notes is not None:
+        notes = tuple(planned.reading_notes.get(split, ()))
+    for note in notes:
         warnings.warn(note.removeprefix("warning: "), stacklevel=3)
     planned_split = _require_split(planned, split, layout)
     lists = any_number(planned.entry.features)

@@ -183,7 +183,7 @@ class _Conversion(Struct, frozen=True):
         refuse_lost(plan_on_disk, planned.splits, layout)
         if options.consume:
             check_consumable(planned.splits, layout)
-        for note in planned.notes:
+        for note in planned.notes_for(layout):
             progress.note(note)
         return cls(
             records=records,
@@ -477,7 +477,7 @@ class _Conversion(Struct, frozen=True):
         elif self.options.consume:
             finish_consuming(self.splits, layout)
         splits = tuple(summary_of(split, shards, journal) for split in self.splits)
-        notes = self.planned.notes
+        notes = self.planned.notes_for(layout)
         if self.share:
             return ConvertSummary(splits, tuple(problems), notes)
         for split in splits:
