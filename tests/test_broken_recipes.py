@@ -485,7 +485,7 @@ INPUTS = {
     ),
     "labels without paths": (
         FILES + "labels: nopath.csv\n",
-        "nopath.csv, line 1: no column with the paths of files",
+        "nopath.csv, line 1: no column has a usual name for the paths of files",
         "name, label\nname it in the recipe: labels: {file: ..., path: COLUMN}; ",
     ),
     "labels with a column that the recipe misspells": (
@@ -550,7 +550,7 @@ INPUTS = {
     ),
     "JSON without paths": (
         FILES + "labels: nopath.jsonl\n",
-        "no column with the paths of files: expected one of path, filename, file, image, got name\n",
+        "no column has a usual name for the paths of files: expected one of path, filename, file, image, got name\n",
         "\nname it in the recipe: labels: {file: ..., path: COLUMN}",
     ),
     "a column of splits and paths": (
@@ -560,7 +560,7 @@ INPUTS = {
     ),
     "columns of classes without paths": (
         FILES + "labels: {file: hot.csv, one_hot: true}\n",
-        "hot.csv, line 1: no column with the paths of files: expected one of path, filename, file, "
+        "hot.csv, line 1: no column has a usual name for the paths of files: expected one of path, filename, file, "
         "image, got name, a, b\n",
         "",
     ),
@@ -571,7 +571,7 @@ INPUTS = {
     ),
     "labels without paths, below a comment": (
         FILES + "labels: comment.csv\n",
-        "comment.csv, line 2: no column with the paths of files",
+        "comment.csv, line 2: no column has a usual name for the paths of files",
         "name, label",
     ),
     "labels in one of two files": (
