@@ -117,7 +117,7 @@ RECIPES = {
     "two documents": (
         FILES + "---\nseed: 1\n",
         "line 2: a second YAML document starts here",
-        "one in a file",
+        "one document in a file",
     ),
     "a key further left": (
         "source:\n  files: a\n tar: b\n",
@@ -617,7 +617,7 @@ INPUTS = {
     "no value for a file": (
         FILES + "labels: some.csv\nrecord: {a: size}\n",
         "some.csv, line 3: the column size has no value for arrays/1.npy",
-        "expected one for each file, and 1 file has none\nfill it in, or write in `record` of ",
+        "expected a value for each file, and 1 file has none\nfill in the value, or write in `record` of ",
     ),
     "no value in a column whose name needs quotes": (
         FILES + "labels: empties.csv\nrecord: {'my s': 'a, b'}\n",
