@@ -763,14 +763,14 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
             )
         },
         (
-            "annotations.xml: no image has a box, a polygon or an ellipse; expected at least one: tags "
+            "annotations.xml: no image has a box, a polygon or an ellipse; expected a box, polygon or ellipse: tags "
             "are classes of whole images; a labels file can give an image several classes"
         ),
     ),
     "CVAT: nothing is annotated": (
         {"annotations.xml": cvat(("a.jpg", ""))},
         (
-            "annotations.xml: no image has a box, a polygon or an ellipse; expected at least one; "
+            "annotations.xml: no image has a box, a polygon or an ellipse; expected at least one box, polygon or ellipse; "
             "correct it and run the same command again"
         ),
     ),

@@ -211,7 +211,7 @@ RECIPES = {
     "fractions of a little more than 1": (
         FOLDERS + "splits: {train: 0.7, val: 0.15, test: 0.150002}\n",
         "the fractions sum to 1.000002",
-        "expected 1",
+        "expected a sum of 1",
     ),
     "fractions of a list of files": (
         "manifest_file: m.txt\nsplits: {a: 0.5, b: 0.5}\nstratified: true\n",

@@ -109,7 +109,7 @@ REFUSED: dict[str, tuple[dict[str, bytes], str, str]] = {
     "an image that its pattern leaves out": (
         {"i/__MACOSX/a.png": PNG},
         "source: {files: 'i/*/*.png'}\n",
-        "png\nexpected at least one; skipped: i/__MACOSX (macOS",
+        "png\nexpected at least one file; skipped: i/__MACOSX (macOS",
     ),
 }
 

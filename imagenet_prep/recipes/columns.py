@@ -149,7 +149,7 @@ def wishes(file: RecipeFile) -> list[Wish]:
         wish = Wish(name, column, feature.type, feature.optional)
         listed_wishes.append(wish)
     if not listed_wishes:
-        raise file.fault(("record",), "no features", "expected at least one")
+        raise file.fault(("record",), "no features", "expected at least one feature")
     return listed_wishes
 
 

@@ -71,7 +71,7 @@ def _match(
     if not len(listing):
         problem = f"{file.place(key)}: no file matches {base / pattern}"
         skipped = skipped_in_words(remarks)
-        raise InputError(problem, "; ".join(["expected at least one", *skipped]))
+        raise InputError(problem, "; ".join(["expected at least one file", *skipped]))
     return listing, remarks
 
 

@@ -36,7 +36,7 @@ def _no_objects(path: Path, images: Sequence[ElementTree.Element]) -> InputError
     problem = "no image has a box, a polygon or an ellipse"
     most_tags = max(len(image.findall("tag")) for image in images)
     if not most_tags:
-        return fault(str(path), problem, "expected at least one")
+        return fault(str(path), problem, "expected at least one box, polygon or ellipse")
     hint: str = "a labels file can give an image several classes"
     if most_tags == 1:
         hint = Hint(
@@ -45,7 +45,10 @@ def _no_objects(path: Path, images: Sequence[ElementTree.Element]) -> InputError
             " with the folder of the images: it makes a recipe of these classes",
         )
     return fault(
-        str(path), problem, "expected at least one: tags are classes of whole images", hint
+        str(path),
+        problem,
+        "expected a box, polygon or ellipse: tags are classes of whole images",
+        hint,
     )
 
 
