@@ -8,6 +8,7 @@ import contextlib
 import errno
 import itertools
 import os
+import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -106,15 +107,19 @@ def refuse_blocked(folder: Path) -> None:
 
 def _refuse_link_or_file(folder: Path) -> None:
     """Raise WriteError if a folder can't be made because a broken link or a file has its name."""
-    if not (folder.exists() or folder.is_symlink()):
+    try:
+        mode = folder.stat().st_mode  # asked once: another thread may make the folder now
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ELOOP) and folder.is_symlink():
+            raise WriteError(
+                f"{folder} is a broken link: it leads to {os.path.realpath(folder)}",
+                "expected a folder: is the disk mounted that the link leads to?",
+                Hint("mount it, or make that folder; or move the link away: ", move_away(folder)),
+            ) from None
+        return  # it isn't there, or making it tells what is wrong
+    if stat.S_ISDIR(mode):
         return
-    if not folder.exists():
-        raise WriteError(
-            f"{folder} is a broken link: it leads to {os.path.realpath(folder)}",
-            "expected a folder: is the disk mounted that the link leads to?",
-            Hint("mount it, or make that folder; or move the link away: ", move_away(folder)),
-        )
-    kind = "a file" if folder.is_file() else "neither a file nor a folder"
+    kind = "a file" if stat.S_ISREG(mode) else "neither a file nor a folder"
     hint = Hint("correct the path, or move it away: ", move_away(folder))
     raise WriteError(f"{folder} is {kind}", "expected a folder, or a new path", hint)
 
