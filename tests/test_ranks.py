@@ -217,13 +217,11 @@ def test_merge_of_a_finished_set_that_lacks_a_shard_names_repair(layout: Layout)
     path.unlink()
     with pytest.raises(InputError) as caught:
         merge(layout)
-    assert caught.value.hint == f"make it again: imagenet-prep repair {layout.data_dir}"
+    assert caught.value.hint.startswith(f"make it again: imagenet-prep repair {layout.data_dir}")
     path.mkdir()
     with pytest.raises(InputError) as caught:
         merge(layout)
-    assert caught.value.hint == (
-        f"move the folder away, then make it again: imagenet-prep repair {layout.data_dir}"
-    )
+    assert caught.value.hint.startswith("move the folder away, then make it again: ")
 
 
 def test_missing_shards_of_ranks_are_not_advised_to_the_same_rank_again(layout: Layout) -> None:

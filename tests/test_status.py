@@ -179,7 +179,7 @@ def test_what_repair_can_not_mend(converted: Layout) -> None:
     stray.unlink()
     converted.manifest_path.write_bytes(b"{")
     assert verify(converted, ENGINE).problems
-    assert "manifest.json: remove manifest.json" in stage(converted, "verify").detail
+    assert "to do: remove manifest.json and" in stage(converted, "verify").detail
     assert status(converted).following.split()[1] == "convert"
 
 
