@@ -83,7 +83,7 @@ def _outside_of_containers(
         fault = _unread_fault(inspection, noun, tars, f"only {taken}, or only {noun}s")
         unpacking = unpacking_hint(inspection.folder, tars)
         if isinstance(unpacking, CommandLine) and not interpretation.containers:
-            hint = Hint("to read the images in it, unpack: ", unpacking, f"; or {fault.hint}")
+            hint = Hint("to read the images in it, unpack: ", unpacking, "; or ", fault.hint)
             fault = InputError(fault.what, fault.detail, hint)
         losses.append(fault)
     items = [name for name in inspection.items if name not in containers]

@@ -398,8 +398,9 @@ def _complete(
     count = min(counts)
     if len(counts) > 1:
         patterns = [f"{split}-*-of-{count:05}" for count in sorted(counts)]
+        sets = f"{len(patterns)} sets: {listed(patterns)}"
         raise InputError(
-            f"{layout.output_dir} holds the {split} shards of {len(patterns)} sets: {listed(patterns)}",
+            f"{layout.output_dir} holds the {split} shards of {sets}",
             "expected the shards of one set",
             "keep the shards of one set, and move the others to another folder",
         )
