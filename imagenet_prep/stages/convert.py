@@ -310,17 +310,20 @@ class _Conversion(Struct, frozen=True):
             needs += work.needs(self.layout)
         return needs
 
-    @property
-    def _may_consume(self) -> bool:
-        """Whether the raw data could give its space to the shards, once its digests are known."""
+    def _consuming_needs(self, works: Sequence[Work]) -> list[Need] | None:
+        """The disk space if the raw data gives its own to the shards; None if it can't, whether or
+        not its digests are known.
+        """
         entry, options, layout = self.plan.dataset, self.options, self.layout
         if self.share or options.consume or options.overwrite:
-            return False
+            return None
         if entry.kind == RECIPE or entry.classes:
-            return False
+            return None
         if SetState.judge(self.records).kind == "finished":
-            return False
-        return is_consumable(self.planned.splits, layout)
+            return None
+        if not is_consumable(self.planned.splits, layout):
+            return None
+        return consuming_needs(works, layout, self.engine.workers)
 
     def make(self, journal: Journal) -> tuple[list[ShardPlan], list[Problem]]:
         """Save the plan, remove what it replaces, and make the unfinished shards.
@@ -337,7 +340,7 @@ class _Conversion(Struct, frozen=True):
         works = lay_out(self.splits, todo, layout, options)
         freed = freed_space(self.replacement, plan, layout, self.progress)
         needs = [*self.needs(works), *freed]
-        refuse_lack(needs, may_consume=self._may_consume)
+        refuse_lack(needs, consuming=self._consuming_needs(works))
         self._claim.check()
         name = run_name()
         if self.share:
