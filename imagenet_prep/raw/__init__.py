@@ -130,6 +130,7 @@ def _open_raw(
             "leave out join; or convert the raw data, and open its shards",
         )
     from imagenet_prep import registry
+    from imagenet_prep.datasets.kept_notes import note_of_call
     from imagenet_prep.engines import make_engine
     from imagenet_prep.model import Silent
     from imagenet_prep.raw.raw_set import RawSet
@@ -144,7 +145,8 @@ def _open_raw(
     registry.refuse_other_set(set_records, dataset)
     planned = dataset.plan(set_records, engine, options, Silent())
     for note in planned.notes:
-        warnings.warn(note.removeprefix("warning: "), stacklevel=3)
+        text = note_of_call(note, layout, converts=False)
+        warnings.warn(text.removeprefix("warning: "), stacklevel=3)
     planned_split = _require_split(planned, split, layout)
     lists = any_number(planned.entry.features)
     numbering = Numbering.read(planned.entry, planned.settings)

@@ -12,6 +12,7 @@ from imagenet_prep.datasets.copies import samples_by_shard, were_copies
 from imagenet_prep.datasets.dataset import Dataset
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.identity import find_changed
+from imagenet_prep.datasets.kept_notes import note_of_call
 from imagenet_prep.datasets.planned_set import PlannedSet, PlannedSplit, plan_name
 from imagenet_prep.datasets.stored_plan import plan_again, plan_of, warn_of_listing
 from imagenet_prep.errors import OtherCopyError, UsageError, WriteError
@@ -183,8 +184,10 @@ class _Conversion(Struct, frozen=True):
         refuse_lost(plan_on_disk, planned.splits, layout)
         if options.consume:
             check_consumable(planned.splits, layout)
-        for note in planned.notes:
+        notes = tuple(note_of_call(note, layout) for note in planned.notes)
+        for note in notes:
             progress.note(note)
+        planned = replace(planned, notes=notes)
         return cls(
             records=records,
             engine=engine,
