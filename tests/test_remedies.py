@@ -115,11 +115,11 @@ def test_boxes_without_their_archive_are_downloaded_first(
     """annotate alone would find no annotations."""
     layout = Layout(tiny_data_dir)
     layout.boxes_csv.write_text("a.JPEG,7,0,1,1\n")
-    with pytest.raises(InputError, match="line 1 of .* can't be used") as caught:
+    with pytest.raises(InputError, match=r"line 1 of .* can't be used") as caught:
         convert(layout, ENGINE, PART)
     assert " --only boxes && " not in caught.value.hint
     (layout.raw_dir / "ILSVRC2012_bbox_train_v2.tar.gz").unlink()
-    with pytest.raises(InputError, match="line 1 of .* can't be used") as caught:
+    with pytest.raises(InputError, match=r"line 1 of .* can't be used") as caught:
         convert(layout, ENGINE, PART)
     assert " --only boxes && imagenet-prep annotate " in caught.value.hint
 
