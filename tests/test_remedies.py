@@ -280,8 +280,8 @@ def test_repair_finds_the_raw_data_of_the_conversion(
     assert problem.remedy == f"make it again: imagenet-prep repair {layout.data_dir}"
     with pytest.raises(InputError) as caught:
         pipeline.verify_and_repair(layout, ENGINE)
-    owner = "get these shards again from their owner, or, with the raw data"
-    assert caught.value.hint == f"{owner}: imagenet-prep repair {layout.data_dir} --raw FOLDER"
+    advice = f"name the folder of the raw data: imagenet-prep repair {layout.data_dir} --raw FOLDER"
+    assert caught.value.hint == f"{advice}; or get a sound copy of the shards"
 
 
 def test_an_image_that_stops_convert_each_time(tmp_path: Path, made_tiny: MadeSet) -> None:
