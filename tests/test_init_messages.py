@@ -395,7 +395,7 @@ SAYINGS: dict[str, Saying] = {
     "an image in two lists": Saying(
         {**images(*PETS), "x.txt": b"cat/0.jpg\ndog/0.jpg\n", "y.txt": b"dog/1.jpg\ncat/0.jpg\n"},
         "--split train=x.txt --split test=y.txt",
-        ("y.txt, line 2: cat/0.jpg is in x.txt, line 1 already",),
+        ("data/y.txt, line 2: cat/0.jpg is in data/x.txt, line 1 already",),
         status=2,
     ),
     "images in no folder of a split": Saying(
@@ -647,7 +647,7 @@ SAYINGS: dict[str, Saying] = {
     "a list given twice": Saying(
         {**PETS, "a.txt": b"cat/0.jpg\n", "b.txt": "\n".join(PETS).encode()},
         "--split train=a.txt --split test=a.txt",
-        ("a.txt, line 1: cat/0.jpg is in a.txt, line 1 already",),
+        ("--split names data/a.txt for both train and test",),
         status=2,
     ),
     "classes of two cases": Saying(
@@ -938,6 +938,42 @@ def test_a_split_that_is_no_value_of_one_table(tmp_path: Path) -> None:
     assert problem in refused.stderr
     command = refused.stderr.rpartition("without --split: imagenet-prep ")[2]
     command_here(*shlex.split(command), cwd=tmp_path)
+
+
+NOTED = {
+    "a folder of the same classes": ({**IN_SPLITS, **{f"extra/{name}": None for name in CATS}}, ""),
+    "a column that may be the class": (
+        _labelled(l_csv=table(FLAT, "file,weight,note", "0.5 1.5 2.5 3.5 4.5 5.5", "p q r s t u")),
+        "",
+    ),
+    "a table next to class folders": (
+        {**images(*PETS), "l.csv": table(PETS, "file,label", "a b")},
+        "--as class-folders",
+    ),
+    "a table next to tars": (
+        {"a.tar": tar(*PETS), "l.csv": table(PETS, "file,label", "a b")},
+        "--as plain-tars",
+    ),
+}
+
+
+@pytest.mark.parametrize("output", ["", "--output r.yaml"])
+@pytest.mark.parametrize("case", NOTED)
+def test_the_commands_of_a_run_that_wrote_a_recipe_write_another(
+    case: str, output: str, tmp_path: Path
+) -> None:
+    """Its notes name other ways to read the folder; the recipe's own name is taken by then."""
+    content, options = NOTED[case]
+    Made(content).save(tmp_path / "data")
+    ran = command_here("init", "data", *shlex.split(f"{options} {output}"), cwd=tmp_path)
+    calls = set(re.findall(r": imagenet-prep (init data .*)", ran.stdout))
+    assert len(calls) == 1
+    for call in calls:
+        command_here(*shlex.split(call), cwd=tmp_path)
+    first = output.partition(" ")[2] or "data.yaml"
+    assert sorted(path.name for path in tmp_path.glob("*.yaml")) == sorted(
+        [first, first.replace(".", "-2.")]
+    )
 
 
 @pytest.mark.parametrize("folder", ["data", "."])

@@ -23,6 +23,7 @@ from imagenet_prep.init.imagenet_copy import note_on_imagenet
 from imagenet_prep.init.init_options import InitOptions
 from imagenet_prep.init.inspection import Inspection, inspect_folder
 from imagenet_prep.init.named_classes import name_classes
+from imagenet_prep.init.other_recipes import name_other_recipes
 from imagenet_prep.init.proposal import Choice, Proposal
 from imagenet_prep.init.recipe_text import (
     describe,
@@ -120,6 +121,7 @@ def init(
         inspection = inspect_folder(folder, engine, options)
         choice = _choose(inspection, structure)
     refuse_unused_splits(folder, options, inspection, choice.proposal.split_names)
+    choice = name_other_recipes(choice, target)
     proposal = _with_written_lists(choice.proposal, target)
     text = render_recipe(proposal, folder.parent if is_alone else folder, target, options)
     files = files_of(proposal, folder, target)
