@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -16,6 +17,9 @@ from existing import existing
 from made_folders import CATS, FLAT, Made, images, picture
 from made_tars import in_memory, pack
 from running import command_here, prep_here
+
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.init.imagenet_copy import lacks_archives
 
 Files = Mapping[str, bytes | None]
 
@@ -1001,7 +1005,14 @@ def test_imagenet_itself_needs_no_recipe(folder: str, tmp_path: Path) -> None:
     assert "ILSVRC2012_img_train.tar" in refused.stderr
     assert "obstacles" not in refused.stderr
     assert "--as class-folders" in refused.stderr
-    assert "convert needs no recipe for ImageNet: imagenet-prep convert data\n" in refused.stderr
+    call = "imagenet-prep convert data --allow-incomplete"
+    assert f"convert needs no recipe for ImageNet: {call}\n" in refused.stderr
+    for split in facts.SPLITS:
+        assert lacks_archives(tmp_path)
+        archive = facts.ARCHIVES[split]
+        (tmp_path / archive.filename).touch()
+        os.truncate(tmp_path / archive.filename, archive.about)
+    assert not lacks_archives(tmp_path)
 
 
 def test_imagenet_elsewhere_is_converted_from_there(tmp_path: Path) -> None:
@@ -1011,7 +1022,9 @@ def test_imagenet_elsewhere_is_converted_from_there(tmp_path: Path) -> None:
     refused = command_here("init", "data", status=4, cwd=tmp_path)
     call = refused.stderr.partition("needs no recipe for ImageNet: imagenet-prep ")[2]
     call = call.partition("\n")[0]
-    assert call == "convert data-shards --raw data"
+    assert call == "convert data-shards --raw data --allow-incomplete"
+    (tmp_path / "data/ILSVRC2012_img_val.tar").write_bytes(tar("ILSVRC2012_val_00000001.JPEG"))
+    command_here(*shlex.split(call), "--dry-run", cwd=tmp_path)
 
 
 def test_masks_without_a_suffix_are_told_from_those_with_one(tmp_path: Path) -> None:
