@@ -217,7 +217,9 @@ def report(  # noqa: PLR0913 - the options of the command, by keyword
         layout = layout.one_set()
         verdict = _kept_verdict(layout) or verify(layout, engine, progress=progress)
     elif next(iter(Shard.open(layout).followed()), None) is None:
-        raise InputError(f"{layout} holds no records", "expected a TFRecord file with at least one")
+        raise InputError(
+            f"{layout} holds no records", "expected a TFRecord file with at least one record"
+        )
     else:
         verdict = verify_file(layout)
     return write_report(
@@ -346,8 +348,9 @@ def _refuse_images_elsewhere(layout: Layout, keys: Collection[str]) -> None:
     if missing_splits and not layout.reads_own_raw:
         raise InputError(
             f"{layout.raw_dir} lacks {' and '.join(missing_splits)} images",
-            "expected the images of both splits in this folder, since --raw names it",
-            f"add them, or leave out --raw: run then downloads what {layout.own_raw_dir} lacks",
+            f"run downloads images only to {layout.own_raw_dir}, not to the folder of --raw",
+            f"put them into {layout.raw_dir}; or leave out --raw, and run downloads what "
+            f"{layout.own_raw_dir} lacks",
         )
 
 
@@ -356,7 +359,7 @@ def _refuse_unusable_copy(site: Site, options: ConvertOptions) -> None:
     if options.consume and isinstance(site, KaggleSite):
         raise UsageError(
             "--consume does not work with Kaggle's zip, which holds both splits",
-            "expected a file for each split: --consume frees its space as its shards are made",
+            "--consume deletes the file of a split as its shards are made",
             "leave out --consume, or choose another --source",
         )
     if isinstance(site, HuggingFaceSite):

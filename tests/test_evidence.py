@@ -415,7 +415,7 @@ def test_the_choice_of_a_start_counts_images(tmp_path: Path) -> None:
     lines += "".join(f"s3://bucket/v0/x{number}.jpg,a\n" for number in range(4))
     Made(labelled("l.csv", lines)).save(tmp_path / "data")
     refused = command_here("init", "data", cwd=tmp_path, status=4)
-    counts = "  6 of 6 images, if paths lose their start: imagenet-prep "
+    counts = "  6 of 6 images, with s3://bucket/v0/ removed from their paths: imagenet-prep "
     call = refused.stderr.partition(counts)[2].partition("\n")[0]
     assert "--strip s3://bucket/v0/" in call, refused.stderr
     command_here(*shlex.split(call), cwd=tmp_path)
@@ -608,14 +608,21 @@ def test_a_question_says_what_each_way_leaves_out(tmp_path: Path) -> None:
 
 
 def test_splits_of_a_table_without_labels_can_be_kept(tmp_path: Path) -> None:
-    """No table has labels where folders are the classes: the hint names files of paths, which
-    help.
+    """No table has labels where folders are the classes: a table of all images divides them; if
+    it lacks one, the hint names files of paths, which help.
     """
     paths = [f"{name}/{number}.jpg" for name in ("cat", "dog") for number in range(4)]
     splits = {path: "train" if path < f"{path[:4]}2" else "val" for path in paths}
     lines = "".join(f"{path},{split}\n" for path, split in splits.items())
     data = tmp_path / "data"
     Made({**images(*paths), "t.csv": f"file,split\n{lines}".encode()}).save(data)
+    divided = init(data, tmp_path / "divided.yaml", ENGINE)
+    assert divided.found.endswith("in train and validation")
+    assert "splits by lists: t.csv" in divided.evidence
+    for split, name in (("train", "train"), ("validation", "val")):
+        names = (tmp_path / f"divided-{split}.txt").read_text().split()
+        assert names == [path for path, own_split in splits.items() if own_split == name]
+    (data / "t.csv").write_text(f"file,split\n{lines}".replace("dog/3.jpg,val\n", ""))
     with pytest.raises(InputError) as caught:
         init(data, tmp_path / "r.yaml", ENGINE)
     assert "list the images of each split in a file, such as train.txt" in str(caught.value.hint)

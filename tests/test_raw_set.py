@@ -5,6 +5,7 @@ byte for byte those of the shards that convert makes.
 from __future__ import annotations
 
 import shlex
+import warnings
 from operator import attrgetter
 from pathlib import Path
 
@@ -273,3 +274,13 @@ def test_words_that_do_not_fit(sound: Layout) -> None:
         imagenet_prep.open(sound.data_dir, "train", options=PART)  # type: ignore[call-overload]
     with pytest.raises(UsageError, match="expected 'shards' or 'raw'"):
         imagenet_prep.open(sound.data_dir, "train", source="tar")  # type: ignore[call-overload]
+
+
+def test_notes_on_shards_do_not_come_with_raw_data(tiny_data_dir: Path, made_tiny: MadeSet) -> None:
+    """No shards are made: their number doesn't matter."""
+    raw = made_tiny.archives["train"].parent
+    options = PART.replace(train_shards=1000)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        imagenet_prep.open(tiny_data_dir, "train", source="raw", raw=raw, options=options)
+    assert not any("empty" in str(warning.message) for warning in caught)
