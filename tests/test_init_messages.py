@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -16,6 +17,9 @@ from existing import existing
 from made_folders import CATS, FLAT, Made, images, picture
 from made_tars import in_memory, pack
 from running import command_here, prep_here
+
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.init.imagenet_copy import lacks_archives
 
 Files = Mapping[str, bytes | None]
 
@@ -397,7 +401,7 @@ SAYINGS: dict[str, Saying] = {
     "an image in two lists": Saying(
         {**images(*PETS), "x.txt": b"cat/0.jpg\ndog/0.jpg\n", "y.txt": b"dog/1.jpg\ncat/0.jpg\n"},
         "--split train=x.txt --split test=y.txt",
-        ("y.txt, line 2: cat/0.jpg is in x.txt, line 1 already",),
+        ("data/y.txt, line 2: cat/0.jpg is in data/x.txt, line 1 already",),
         status=2,
     ),
     "images in no folder of a split": Saying(
@@ -649,7 +653,7 @@ SAYINGS: dict[str, Saying] = {
     "a list given twice": Saying(
         {**PETS, "a.txt": b"cat/0.jpg\n", "b.txt": "\n".join(PETS).encode()},
         "--split train=a.txt --split test=a.txt",
-        ("a.txt, line 1: cat/0.jpg is in a.txt, line 1 already",),
+        ("--split names data/a.txt for both train and test",),
         status=2,
     ),
     "classes of two cases": Saying(
@@ -989,6 +993,42 @@ def test_a_split_that_is_no_value_of_one_table(tmp_path: Path) -> None:
     command_here(*shlex.split(command), cwd=tmp_path)
 
 
+NOTED = {
+    "a folder of the same classes": ({**IN_SPLITS, **{f"extra/{name}": None for name in CATS}}, ""),
+    "a column that may be the class": (
+        _labelled(l_csv=table(FLAT, "file,weight,note", "0.5 1.5 2.5 3.5 4.5 5.5", "p q r s t u")),
+        "",
+    ),
+    "a table next to class folders": (
+        {**images(*PETS), "l.csv": table(PETS, "file,label", "a b")},
+        "--as class-folders",
+    ),
+    "a table next to tars": (
+        {"a.tar": tar(*PETS), "l.csv": table(PETS, "file,label", "a b")},
+        "--as plain-tars",
+    ),
+}
+
+
+@pytest.mark.parametrize("output", ["", "--output r.yaml"])
+@pytest.mark.parametrize("case", NOTED)
+def test_the_commands_of_a_run_that_wrote_a_recipe_write_another(
+    case: str, output: str, tmp_path: Path
+) -> None:
+    """Its notes name other ways to read the folder; the recipe's own name is taken by then."""
+    content, options = NOTED[case]
+    Made(content).save(tmp_path / "data")
+    ran = command_here("init", "data", *shlex.split(f"{options} {output}"), cwd=tmp_path)
+    calls = set(re.findall(r": imagenet-prep (init data .*)", ran.stdout))
+    assert len(calls) == 1
+    for call in calls:
+        command_here(*shlex.split(call), cwd=tmp_path)
+    first = output.partition(" ")[2] or "data.yaml"
+    assert sorted(path.name for path in tmp_path.glob("*.yaml")) == sorted(
+        [first, first.replace(".", "-2.")]
+    )
+
+
 @pytest.mark.parametrize("folder", ["data", "."])
 def test_masks_in_one_folder_are_parted_by_their_suffix(folder: str, tmp_path: Path) -> None:
     """The command moves only the masks of the other suffix; init takes the rest then."""
@@ -1014,7 +1054,14 @@ def test_imagenet_itself_needs_no_recipe(folder: str, tmp_path: Path) -> None:
     assert "ILSVRC2012_img_train.tar" in refused.stderr
     assert "obstacles" not in refused.stderr
     assert "--as class-folders" in refused.stderr
-    assert "convert needs no recipe for ImageNet: imagenet-prep convert data\n" in refused.stderr
+    call = "imagenet-prep convert data --allow-incomplete"
+    assert f"convert needs no recipe for ImageNet: {call}\n" in refused.stderr
+    for split in facts.SPLITS:
+        assert lacks_archives(tmp_path)
+        archive = facts.ARCHIVES[split]
+        (tmp_path / archive.filename).touch()
+        os.truncate(tmp_path / archive.filename, archive.about)
+    assert not lacks_archives(tmp_path)
 
 
 def test_imagenet_elsewhere_is_converted_from_there(tmp_path: Path) -> None:
@@ -1024,7 +1071,9 @@ def test_imagenet_elsewhere_is_converted_from_there(tmp_path: Path) -> None:
     refused = command_here("init", "data", status=4, cwd=tmp_path)
     call = refused.stderr.partition("needs no recipe for ImageNet: imagenet-prep ")[2]
     call = call.partition("\n")[0]
-    assert call == "convert data-shards --raw data"
+    assert call == "convert data-shards --raw data --allow-incomplete"
+    (tmp_path / "data/ILSVRC2012_img_val.tar").write_bytes(tar("ILSVRC2012_val_00000001.JPEG"))
+    command_here(*shlex.split(call), "--dry-run", cwd=tmp_path)
 
 
 def test_masks_without_a_suffix_are_told_from_those_with_one(tmp_path: Path) -> None:

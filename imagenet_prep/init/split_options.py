@@ -189,12 +189,20 @@ def refuse_unused_splits(
 
 
 def _refuse_unknown_line(inspection: Inspection) -> None:
-    """Raise UsageError if a line of the user's lists names no image, or one of a line before it, or
-    if a list can't be read.
+    """Raise UsageError if a line of the user's lists names no image, or one of a line before it, if
+    a list can't be read, or if two splits have the same.
     """
     place_of_row: dict[int, str] = {}
-    for name in named_lists(inspection).values():
+    split_of_list: dict[str, str] = {}
+    for split, name in named_lists(inspection).items():
         path = inspection.folder / name
+        if name in split_of_list:
+            raise UsageError(
+                f"--split names {path} for both {split_of_list[name]} and {split}",
+                "expected a list of its own for each split",
+                "name another list for one of the two",
+            )
+        split_of_list[name] = split
         hint = f"correct {path} and run the same command again"
         try:
             listing = read_file_list(path, inspection.folder)

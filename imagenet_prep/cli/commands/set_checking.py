@@ -62,7 +62,7 @@ def verify(data_dir: Path | None, quiet: bool, **params: Any) -> CommandOutcome:
         return _verify_raw(data_dir, params, quiet)
     if data_dir is None:
         raise UsageError(
-            "verify without a folder",
+            "verify needs a folder or a file",
             "expected DATA_DIR, a TFRecord file, --raw FOLDER or --config FILE",
         )
     from imagenet_prep.checks.verdict import Verdict
@@ -93,7 +93,9 @@ def verify(data_dir: Path | None, quiet: bool, **params: Any) -> CommandOutcome:
 
 def _no_ranks(data: str) -> UsageError:
     """The error for a share of data that one process checks."""
-    return UsageError(f"--rank with {data}", "expected --rank with a folder of shards")
+    return UsageError(
+        f"--rank can't be used with {data}", "expected --rank with a folder of shards"
+    )
 
 
 def _verify_raw(data_dir: Path | None, params: Mapping[str, Any], quiet: bool) -> CommandOutcome:
