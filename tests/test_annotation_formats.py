@@ -764,14 +764,15 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
         },
         (
             "annotations.xml: no image has a box, a polygon or an ellipse; expected at least one: tags "
-            "are classes of whole images; a labels file can give an image several classes"
+            "are classes of whole images; for images with several classes, write a CSV with the "
+            "columns filename and label"
         ),
     ),
     "CVAT: nothing is annotated": (
         {"annotations.xml": cvat(("a.jpg", ""))},
         (
             "annotations.xml: no image has a box, a polygon or an ellipse; expected at least one; "
-            "correct it and run the same command again"
+            "draw them in CVAT, and export again; or move this file away"
         ),
     ),
     "CVAT: rotated": (
@@ -898,7 +899,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
         },
         (
             "labels.json: labels.a[0]: the class is the number 0; expected a name, or "
-            'a key "classes" at the top of the file: a list of the names by number'
+            'a list of names, "classes", at the top of the file'
         ),
     ),
     "FiftyOne: a label of another type": (
