@@ -64,7 +64,7 @@ def read_synsets(path: Path) -> tuple[dict[int, str], dict[int, str]]:
         if match is None or problem:
             raise InputError(
                 f"{path}, line {number}: {problem}",
-                "expected each class once, such as n02119789 1 kit_fox",
+                "expected the id, the number and the name of each class once: n02119789 1 kit_fox",
                 "correct the line, or get the published file",
             )
         known_wnids.add(match[1])
@@ -84,7 +84,7 @@ def refuse_two_forms(paths: Iterable[Path]) -> None:
             raise InputError(
                 f"{first_form} and {path} are the same batch, by their names",
                 "expected one file for each batch",
-                "move one of these files to another folder",
+                "move one of these files out of the folder of the data",
             )
 
 
