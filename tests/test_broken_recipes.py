@@ -257,12 +257,17 @@ RECIPES = {
     "column of other content": (
         FOLDERS + "record: {a: raw}\n",
         "record.a: no column 'raw'",
-        "raw is a column of content: pixels, and content is image",
+        "records of content: pixels have the column raw; here content is image",
     ),
     "column of no labels": (
         FILES + "record: {a: label}\n",
         "record.a: no column 'label'",
-        "labels come from",
+        "these files have no labels: `source: {folders: ...}`",
+    ),
+    "column of no boxes": (
+        FILES + "record: {a: boxes.xmin}\n",
+        "record.a: no column 'boxes.xmin'",
+        "`boxes` in the recipe gives the columns boxes.NAME",
     ),
     "column's type": (
         FOLDERS + "record: {a: {from: encoded, type: int64}}\n",

@@ -358,6 +358,6 @@ def test_a_label_that_is_a_word_is_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "val_data.npz", data=pixels, labels=np.array(["cat", "dog"]))
     (tmp_path / "r.yaml").write_text("source: {arrays: val_data.npz}\n")
     with pytest.raises(
-        InputError, match=r"has the label cat\nexpected 1 to 1000\n.*rename val_data"
+        InputError, match=r"has the label cat\nexpected labels from 1 to 1000\n.*rename val_data"
     ):
         load(tmp_path / "r.yaml", None, make_engine("threads", 1))

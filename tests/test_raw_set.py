@@ -235,7 +235,7 @@ def test_what_can_only_be_read_in_order_is_refused(made: MadeSet, tmp_path: Path
     layout = Layout(tmp_path / "data")
     layout.raw_dir.mkdir(parents=True)
     write_hugging_face(layout.raw_dir, made)
-    with pytest.raises(UsageError, match="can only be read in their order") as caught:
+    with pytest.raises(UsageError, match="can only be read one after another") as caught:
         opened(layout)
     assert "convert" in str(caught.value)
 

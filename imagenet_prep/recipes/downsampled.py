@@ -99,7 +99,7 @@ def refuse_labels(path: Path, labels: Sequence[Any]) -> None:
         if not is_number or not 1 <= label <= _CLASSES:
             raise InputError(
                 f"{path} has the label {label}",
-                f"expected 1 to {_CLASSES}",
+                f"expected labels from 1 to {_CLASSES}",
                 f"get the published files; if these are of another set, rename {path.name}: it is "
                 "the name of a batch of downsampled ImageNet",
             )
