@@ -5,6 +5,7 @@ or each is refused.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -562,6 +563,15 @@ CASES: Mapping[str, Case] = {
         },
         {"images/a.jpg": [CAT], "images/b.jpg": [DOG]},
         "polygons: masks",
+    ),
+    "Pascal VOC without the size of the image": Case(
+        "pascal-voc",
+        {
+            "Annotations/a.xml": re.sub("<size>.*</size>", "", voc(CAT), flags=re.DOTALL),
+            "Annotations/b.xml": re.sub(r"(width|height)>\d+<", r"\1>0<", voc(DOG)),
+        },
+        {"JPEGImages/a.jpg": [CAT], "JPEGImages/b.jpg": [DOG]},
+        "voc: in/Annotations",
     ),
     "Pascal VOC without an ending, in class folders of the same classes": Case(
         "boxes-in-class-folders",

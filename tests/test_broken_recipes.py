@@ -264,6 +264,11 @@ RECIPES = {
         "record.a: no column 'label'",
         "these files have no labels: `source: {folders: ...}`",
     ),
+    "column of a labels file with a prefix": (
+        FILES + "labels: splits.csv\nrecord: {a: labels.part}\n",
+        "record.a: no column 'labels.part'\nexpected part",
+        "",
+    ),
     "column of no boxes": (
         FILES + "record: {a: boxes.xmin}\n",
         "record.a: no column 'boxes.xmin'",

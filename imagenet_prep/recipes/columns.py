@@ -169,7 +169,10 @@ def _check_wish(
         expected = f"expected {one_of(names, len(names))}"
         hint = _hint_on_column(column, content, names)
         similar_names = difflib.get_close_matches(column, names, 1)
-        if similar_names and not hint:
+        bare_column = column.removeprefix("labels.")
+        if bare_column in names:
+            expected = f"expected {bare_column}"
+        elif similar_names and not hint:
             expected = f"expected {similar_names[0]}, perhaps"
         raise file.fault(key, f"no column {column!r}", expected, hint)
     if wish.kind is None:
