@@ -23,6 +23,7 @@ from imagenet_prep.init.imagenet_copy import converting_hint
 from imagenet_prep.init.init_options import InitOptions
 from imagenet_prep.init.inspection import Inspection, inspect_folder
 from imagenet_prep.init.named_classes import name_classes
+from imagenet_prep.init.other_recipe import write_elsewhere
 from imagenet_prep.init.proposal import Choice, Proposal
 from imagenet_prep.init.recipe_text import (
     describe,
@@ -120,6 +121,12 @@ def init(
         inspection = inspect_folder(folder, engine, options)
         choice = _choose(inspection, structure)
     refuse_unused_splits(folder, options, inspection, choice.proposal.split_names)
+    choice = replace(
+        choice,
+        evidence=write_elsewhere(choice.evidence, target),
+        skip_notes=write_elsewhere(choice.skip_notes, target),
+        unused=write_elsewhere(choice.unused, target),
+    )
     proposal = _with_written_lists(choice.proposal, target)
     text = render_recipe(proposal, folder.parent if is_alone else folder, target, options)
     files = files_of(proposal, folder, target)
