@@ -128,6 +128,9 @@ def test_sets_of_recipes(record: str, tmp_path: Path) -> None:
     assert [each.features for each in found] == [each.features for each in shards]
     if record == "inception":
         assert [VALUES(each) for each in found] == [VALUES(each) for each in shards]
+    with pytest.raises(UsageError, match="made with a recipe") as caught:
+        imagenet_prep.open(layout.data_dir, "train", source="raw")
+    assert caught.value.hint == f"add config={str(recipe)!r}"
 
 
 # a sequence ---------------------------------------------------------------------------------------
