@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.checks.verdict import Depth, Verdict, load_verdict
 from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageError
@@ -313,7 +314,14 @@ class _RunWork(Struct, frozen=True):
         later_needs = needs_behind(layout, coming, self.options, extract=self.extract)
         return [*(archive.need(layout) for archive in incoming), *later_needs]
 
-    def may_consume(self, layout: Layout) -> bool:
+    def consuming_needs(self, layout: Layout, incoming: Sequence[Incoming]) -> list[Need] | None:
+        """The disk space that every step requires with --consume; None if it would be refused."""
+        if not self._may_consume(layout):
+            return None
+        consuming = replace(self, options=self.options.replace(consume=True))
+        return consuming.needs(layout, incoming)
+
+    def _may_consume(self, layout: Layout) -> bool:
         """Whether the shards could take the space of the raw data,
         as far as known before it is fetched.
         """
@@ -363,7 +371,7 @@ def _fetch(layout: Layout, work: _RunWork, progress: Progress) -> DownloadSummar
 
     def check_space(incoming: Sequence[Incoming]) -> None:
         needs = work.needs(layout, incoming)
-        refuse_lack(needs, may_consume=work.may_consume(layout))
+        refuse_lack(needs, consuming=work.consuming_needs(layout, incoming))
         if work.site is None and incoming:
             names = listed(archive.name for archive in incoming)
             to_come = sum(archive.to_come for archive in incoming)

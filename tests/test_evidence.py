@@ -671,16 +671,22 @@ def test_a_copy_of_imagenet_is_named(tmp_path: Path) -> None:
     """
     from imagenet_prep.ilsvrc2012.facts import synsets
 
-    Made(images(*(f"{wnid}/{wnid}_1.jpg" for wnid in synsets()))).save(tmp_path / "data")
+    names = [f"{wnid}/{wnid}_1.JPEG" for wnid in synsets()]
+    Made(images(*(f"train/{name}" for name in names))).save(tmp_path / "data")
+    Made(images(*names)).save(tmp_path / "other")
     summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
     lines = [
         line
         for line in summary.evidence
-        if line.endswith(f"convert data-shards --raw {tmp_path / 'data'}")
+        if line.endswith(f"convert data-shards --raw {tmp_path / 'data'} --allow-incomplete")
     ]
     assert lines[0].startswith(
-        "these are ImageNet's classes; convert reads such a copy, and any boxes in it,"
+        "these are ImageNet's classes; convert reads such a copy, and any boxes in it, without a "
+        "recipe (this one has 1,000 of 1,331,167 images): "
     )
+    # convert reads class folders below train only
+    evidence = init(tmp_path / "other", tmp_path / "o.yaml", ENGINE).evidence
+    assert not any("ImageNet" in line for line in evidence)
 
 
 @pytest.mark.parametrize("data", [".", "t.csv"])
@@ -692,7 +698,7 @@ def test_the_command_for_a_copy_of_imagenet_is_one_that_works(
     """
     from imagenet_prep.ilsvrc2012.facts import synsets
 
-    paths = {f"{wnid}/{wnid}_1.jpg": wnid for wnid in synsets()}
+    paths = {f"train/{wnid}/{wnid}_1.JPEG": wnid for wnid in synsets()}
     table = "file_name,label\n" + "".join(f"{path},{wnid}\n" for path, wnid in paths.items())
     Made(images(*paths) | ({} if data == "." else {data: table.encode()})).save(tmp_path / "data")
     monkeypatch.chdir(tmp_path / "data")
@@ -702,7 +708,10 @@ def test_the_command_for_a_copy_of_imagenet_is_one_that_works(
         for line in lines
         if line.startswith("these are ImageNet's classes")
     ]
-    assert commands == (["imagenet-prep convert data-shards --raw ."] if data == "." else [])
+    proposed = "imagenet-prep convert data-shards --raw . --allow-incomplete"
+    assert commands == ([proposed] if data == "." else [])
+    for call in commands:
+        command_here(*shlex.split(call)[1:], "--dry-run", cwd=tmp_path / "data")
 
 
 def test_a_recipe_that_can_not_be_written_leaves_no_list_of_classes(

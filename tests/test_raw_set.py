@@ -4,6 +4,7 @@ byte for byte those of the shards that convert makes.
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from operator import attrgetter
 from pathlib import Path
@@ -15,6 +16,7 @@ from made_folders import picture
 from made_sets import ENGINE, PART, annotated
 from made_tars import save
 from msgspec.structs import replace
+from running import command
 from test_consume import CONSUME, see
 
 import imagenet_prep
@@ -229,7 +231,11 @@ def test_what_convert_would_say_is_a_warning(data_dir: Path) -> None:
     """That images or boxes are missing."""
     with pytest.warns(UserWarning, match="a part of ILSVRC2012") as said:
         opened(Layout(data_dir))
-    assert any("the train records have no boxes" in str(each.message) for each in said)
+    boxes = [str(each.message) for each in said if "records have no boxes" in str(each.message)]
+    annotate = boxes[0].partition("; to add boxes, run ")[2]
+    assert annotate == f"imagenet-prep annotate {data_dir}"
+    command(*shlex.split(annotate)[1:])
+    assert any(record.boxes for record in opened(Layout(data_dir)))
     assert {each.filename for each in said} == {__file__}
 
 

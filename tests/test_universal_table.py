@@ -1011,7 +1011,7 @@ def test_a_layout_that_one_table_cannot_have_is_refused(tmp_path: Path) -> None:
     save(tmp_path / "t.csv", table(LABELLED, "csv"))
     refused = prep_here("init", "t.csv", "--as", "coco", "-q", cwd=tmp_path)
     assert refused.returncode == 2
-    assert refused.stderr.startswith("error: --as coco with one table")
+    assert refused.stderr.startswith("error: --as coco can't be used with a table, ")
     assert not (tmp_path / "t.yaml").exists()
 
 

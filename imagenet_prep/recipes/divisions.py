@@ -317,7 +317,7 @@ def _way_out_of_two(places: Sequence[tuple[str, list[str]] | None]) -> str:
     lists: list[str] = []
     for place in places:
         if place is None:
-            return "leave it out of one of these splits"
+            return "leave this file out of one of these splits"
         place_key, texts = place
         if place_key == "manifest":
             lists += texts

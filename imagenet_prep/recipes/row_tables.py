@@ -100,7 +100,7 @@ def _read_table(path: Path, split: str) -> tuple[list[str], Iterator[TableRow]]:
     try:
         lines, columns = read_rows(content, form)
     except LabelsFault as error:
-        raise fault(error.place(path), error.reason) from error
+        raise fault(error.place(path), error.reason, hint=error.hint or CORRECT) from error
     return [*columns], _rows_of(path, split, "line", lines, columns)
 
 
