@@ -822,7 +822,8 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         XMLS,
         saves("xml/x/1/a.xml", XML),
         "xml: the annotations are in other folders than their images; "
-        "expected the folders of the image in/a.jpg, got xml/x/1/a.xml",
+        "expected a.xml in a folder like that of the image in/a.jpg, got xml/x/1/a.xml; "
+        "name each folder that holds such files in the recipe's `boxes`: xml/x/1",
     ),
     "VOC: a folder without annotations": (
         XMLS,

@@ -83,7 +83,8 @@ def match_images(inspection: Inspection, proposed: Proposed) -> MatchedImages:
     listing = inspection.listing.picked([row_by_name[name] for name in images])
     keys = _by_split(proposed, images)
     keeps_bare = load_format(next(iter(keys))).unannotated == "empty"
-    roots = Roots(inspection.folder, inspection.folder)
+    strip = inspection.options.strip or ""
+    roots = Roots(inspection.folder, inspection.folder, strip)
     keys, annotations = _annotate(keys, listing, roots, keeps_bare=keeps_bare)
     unlisted: set[str] = set()
     if proposed.lists:
