@@ -1013,7 +1013,9 @@ def test_the_keys_that_take_masks_next_to_boxes(tmp_path: Path) -> None:
 
 def test_each_year_of_voc_gets_a_recipe_of_its_own(tmp_path: Path) -> None:
     """Years are no classes; each advised command writes a recipe."""
-    years = {f"{year}/{name}": data for year in ("VOC2007", "VOC2012") for name, data in VOC.items()}
+    years = {
+        f"{year}/{name}": data for year in ("VOC2007", "VOC2012") for name, data in VOC.items()
+    }
     kept = {name: data for name, data in years.items() if not name.endswith("3.jpg")}
     Made({name: data for name, data in kept.items() if "3.xml" not in name}).save(tmp_path / "data")
     refused = command_here("init", "data", status=4, cwd=tmp_path)
@@ -1024,7 +1026,9 @@ def test_each_year_of_voc_gets_a_recipe_of_its_own(tmp_path: Path) -> None:
     assert existing(tmp_path, "VOC*.yaml")
 
 
-OBJECTS = {f"{name}/{kind}.png": None for name in "ab" for kind in ("images/1", "masks/1", "masks/2")}
+OBJECTS = {
+    f"{name}/{kind}.png": None for name in "ab" for kind in ("images/1", "masks/1", "masks/2")
+}
 
 
 def test_masks_of_objects_are_not_called_unread(tmp_path: Path) -> None:
@@ -1046,7 +1050,9 @@ def test_a_damaged_mask_of_an_object_is_named(tmp_path: Path) -> None:
 def test_annotations_of_another_machine_lose_its_folders(tmp_path: Path) -> None:
     """The advised --strip makes a recipe that has the boxes, and the advised key, too."""
     names = [f"images/{number}.jpg" for number in range(3)]
-    records = [{"id": i, "file_name": f"d/train/{i}.jpg", "width": 16, "height": 16} for i in range(3)]
+    records = [
+        {"id": i, "file_name": f"d/train/{i}.jpg", "width": 16, "height": 16} for i in range(3)
+    ]
     boxes = [{"id": i, "image_id": i, "category_id": 1, "bbox": [1, 1, 3, 3]} for i in range(3)]
     coco = {"images": records, "annotations": boxes, "categories": [{"id": 1, "name": "cat"}]}
     Made({**images(*names), "c.json": json.dumps(coco).encode()}).save(tmp_path / "data")

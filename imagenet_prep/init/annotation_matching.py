@@ -18,7 +18,7 @@ from imagenet_prep.images.mask_pixels import has_pycocotools
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.recipes.annotated_images import Roots, split_in
 from imagenet_prep.recipes.annotating import Annotations, annotate
-from imagenet_prep.recipes.box_files import PolygonError
+from imagenet_prep.recipes.box_files import READS_OUTLINES, PolygonError
 from imagenet_prep.recipes.folder_words import is_mask_folder
 from imagenet_prep.recipes.formats import Proposed, load_format
 from imagenet_prep.recipes.path_parts import stem_of
@@ -134,7 +134,9 @@ def _annotate(
         keys = {**keys, "polygons": "boxes"}
         recipe_of_boxes = recipe.replace(boxes=replace(boxes, polygons="boxes"))
         annotations = annotate(recipe_of_boxes, listing, roots)
-    annotations.unread = [*annotations.unread, *notes]
+    if notes:  # masks can't be read, so that no note may advise it
+        unread = [note for note in annotations.unread if not note.endswith(READS_OUTLINES)]
+        annotations.unread = [*unread, *notes]
     return keys, annotations
 
 

@@ -95,10 +95,12 @@ def _rival_faults(inspection: Inspection, rivals: Mapping[str, Interpretation]) 
 
 
 def _lose_annotations(rivals: Mapping[str, Interpretation]) -> bool:
-    """Whether the rivals without faults read no file of annotations that the others have."""
+    """Whether the rivals without faults read no file of annotations that the others have read."""
     files_of_faulty: set[str] = set()
     files_of_sound: set[str] = set()
     for rival in rivals.values():
+        if rival.faults and rival.proposal is None:
+            return False
         files = files_of_faulty if rival.faults else files_of_sound
         files.update(rival.annotation_files or ())
     return bool(files_of_faulty) and files_of_sound.isdisjoint(files_of_faulty)

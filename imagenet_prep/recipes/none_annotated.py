@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import os
 import shlex
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -11,6 +9,8 @@ from pathlib import PurePath
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.namesakes import path_alone, refuse_namesakes
+from imagenet_prep.recipes.path_matching import folders_to_strip
+from imagenet_prep.recipes.recipe_lines import flow
 from imagenet_prep.text import listed, number_of
 
 
@@ -78,30 +78,13 @@ def _other_names(place: str, missing: Sequence[str], images: AnnotatedImages) ->
     if images.roots.strip:
         hint = "get the images, or correct `strip` in the recipe"
     else:
-        folders = _folders_to_strip(list(names), images.names)
+        folders = folders_to_strip(list(names), images.names)
         if folders:
             hint = (
                 f"if these are the same images, read the names without {folders}: run init with "
-                f"--strip {shlex.quote(folders)}, or write in the recipe `strip: {folders}`"
+                f"--strip {shlex.quote(folders)}, or write in the recipe `strip: {flow(folders)}`"
             )
     return InputError(f"{place}: {none_is_there}", _expected_name(images, missing), hint)
-
-
-def _folders_to_strip(annotated: Sequence[str], images: Sequence[str]) -> str:
-    """The folders that all names in annotations start with, and without which some are those of
-    images; "" for none.
-    """
-    shared_folders, _, _ = os.path.commonprefix(annotated).rpartition("/")  # noqa: RUF071
-    if not shared_folders:
-        return ""
-    ends: set[str] = set()
-    for image in images:
-        parts = image.split("/")
-        ends.update("/".join(parts[place:]) for place in range(len(parts)))
-    for prefix in itertools.accumulate(f"{folder}/" for folder in shared_folders.split("/")):
-        if any(name.removeprefix(prefix) in ends for name in annotated):
-            return prefix
-    return ""
 
 
 def _expected_file(image: str, file: str) -> str:

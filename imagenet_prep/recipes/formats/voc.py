@@ -113,9 +113,8 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
         problem = f"{folder.path} has lists of splits in several folders: {paths}"
         folders = [folder.path / list_folder for list_folder in sorted(list_folders)]
         commands = [Hint("  ", command("init", path)) for path in folders]
-        error = InputError(
-            problem, "expected one folder ImageSets/Main", "run init on each of these folders alone:"
-        )
+        hint = "run init on each of these folders alone:"
+        error = InputError(problem, "expected one folder ImageSets/Main", hint)
         faults.append(error.with_choices(commands))
     path_by_name = {match[2]: match[0] for match in matches}
     lists = _read_lists(folder, path_by_name)

@@ -25,7 +25,7 @@ _NUMBERS_OF_FACE = 4  # x, y, width, height; what follows is not read
 
 def _read(path: Path) -> list[Drawn]:
     """The images of one split. An image without faces has a line of zeros."""
-    images = []
+    images: list[Drawn] = []
     text = read_text(path).rstrip()
     lines = enumerate(text.split("\n") if text else [], 1)
     for number, name in lines:
