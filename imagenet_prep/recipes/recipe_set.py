@@ -277,7 +277,8 @@ class RecipeSet(CheckedDataset):
             raise InputError(
                 f"{self.path}, the recipe of these shards, {problem}",
                 "expected the recipe that the shards were made from",
-                "put it back, and run the same command again",
+                "put it back, and run the same command again; or, if it was moved, run the same "
+                "convert with --config and its new path",
             )
 
     def plan(

@@ -105,8 +105,8 @@ def _class_name(word: str, classes: _Classes, place: str) -> str:
     """The class of a number; raises InputError if none has it."""
     names = classes.names
     if not names:
-        problem = f"{classes.place} has no names in the order of the classes"
-        raise fault(place, problem, "expected the names of class 0, class 1 and so on")
+        problem = f"{classes.place} has no name of a class"
+        raise InputError(problem, "expected the names of class 0, class 1 and so on", "add them")
     number = parse_whole(word)
     if number is None or number >= len(names):
         numbers = "0" if len(names) == 1 else f"0 to {len(names) - 1}"
