@@ -524,7 +524,7 @@ INPUTS = {
     ),
     "labels of what is gone": (
         FILES + "labels: more.txt\n",
-        "more.txt: 1 path has no file in the source, or several",
+        "more.txt: 1 path is not that of one file in the source",
         "2.npy (line 3)",
     ),
     "labels of other files": (
@@ -586,7 +586,7 @@ INPUTS = {
     "labels of two files, and one that is not there": (
         FILES + "labels: {file: {train: less.csv, test: more.csv}}\n",
         "less.csv, ",
-        "more.csv: 1 path has no file in the source, or several: 2.npy (",
+        "more.csv: 1 path is not that of one file in the source: 2.npy (",
     ),
     "no labels in two files": (
         FILES + "labels: {file: {train: less.csv, test: less3.csv}}\n",

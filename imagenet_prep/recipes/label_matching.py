@@ -88,17 +88,21 @@ def match_files(
         _paths_with_places(table, repeated_lines),
         keys.missing,
         "expected every file once",
-        "take them out, or skip such lines with labels: {file: ..., missing: ignore}",
+        "remove such lines, or skip them with labels: {file: ..., missing: ignore}",
     )
     if unmatched_lines and len(listing) < len(inputs.listing):
         unmatched_lines = _unlisted_lines(file, inputs, table, path, unmatched_lines)
-    paths_have = number_of(len(unmatched_lines), "path has", "paths have")
+    paths_are = number_of(
+        len(unmatched_lines),
+        "path is not that of one file in the source",
+        "paths are not those of one file each in the source",
+    )
     notes += left_out(
-        f"{places}: {paths_have} no file in the source, or several",
+        f"{places}: {paths_are}",
         _paths_with_places(table, unmatched_lines),
         keys.missing,
         f"expected the path of one of the files in {inputs.origin}",
-        "take them out, or skip such lines with labels: {file: ..., missing: ignore}",
+        "remove such lines, or skip them with labels: {file: ..., missing: ignore}",
     )
     return rows, notes
 
