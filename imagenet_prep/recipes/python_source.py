@@ -152,7 +152,7 @@ def refuse_unsealed(file: RecipeFile, data_dir: object, elsewhere: OptionValues 
     return UsageError(
         f"{place}: the stored rows of {function} are missing or damaged in {data_dir}",
         "expected the rows that convert stored: no other command runs the function",
-        Hint("run it again: ", again),
+        Hint("run convert again: ", again),
     )
 
 

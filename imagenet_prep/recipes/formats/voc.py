@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import command
+from imagenet_prep.hints import Hint
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.annotation_files import check_size, parse_number, read_xml
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject, columns_named
@@ -113,12 +115,15 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
         return None
     matches = list(filter(None, map(_IMAGE_SET.fullmatch, folder.names)))
     faults: list[InputError] = []
-    list_folders = {match[1] for match in matches}
+    list_folders = {match[1] or "" for match in matches}
     if len(list_folders) > 1:
         paths = listed(match[0] for match in matches)
         problem = f"{folder.path} has lists of splits in several folders: {paths}"
-        hint = "make a recipe of each folder above them"
-        faults.append(InputError(problem, "expected one folder ImageSets/Main", hint))
+        folders = [folder.path / list_folder for list_folder in sorted(list_folders)]
+        commands = [Hint("  ", command("init", path)) for path in folders]
+        hint = "run init on each of these folders alone:"
+        error = InputError(problem, "expected one folder ImageSets/Main", hint)
+        faults.append(error.with_choices(commands))
     path_by_name = {match[2]: match[0] for match in matches}
     lists = _read_lists(folder, path_by_name)
     if lists and not any(names for _, names in lists.values()):
