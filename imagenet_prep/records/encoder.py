@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import struct
@@ -32,8 +33,14 @@ _SCALARS = (int, float, str, *_BYTES)  # a bool is an int
 _PLAIN = frozenset((*_SCALARS, bool))
 _EXPECTED = "expected bool, int, float, str or bytes, or a flat list or an array of them"
 _AS_TEXT = "as a text; if you give a schema, its kind is 'bytes'"
-_CONVERT = "convert it to one of these; numpy.asarray does so for a tensor"
-_IF_NESTED = "flatten it, or write it as a feature list of a SequenceExample"
+_CONVERT = (
+    "convert it: str(value) for a text, list(value) for a set, numpy.asarray(value) for a tensor; "
+    "of an image, write the bytes of its file"
+)
+_IF_NESTED = (
+    "flatten it: [1, 2, 3, 4] for [[1, 2], [3, 4]]; or write it as a feature list of a "
+    "SequenceExample"
+)
 
 
 class Message(Protocol):
@@ -162,6 +169,17 @@ class Encoder:
         self._first_kinds.update(kinds)
 
 
+def refuse_single(records: object) -> None:
+    """Raise UsageError for one record in place of several: its keys or bytes are no records."""
+    is_message = callable(getattr(records, "SerializeToString", None))
+    if is_message or isinstance(records, (Mapping, SequenceExample, str, *_BYTES)):
+        raise UsageError(
+            f"records is of type {type(records).__name__}",
+            "expected a list of records, or a generator",
+            "write one record as a list: [record]",
+        )
+
+
 def _serialized(record: object) -> bytes | None:
     """The bytes of a record that is already encoded; None otherwise."""
     serialize = getattr(record, "SerializeToString", None)
@@ -227,8 +245,10 @@ def steps_of(value: Any, kind: Kind | None = None) -> tuple[Feature | None, ...]
         ValueRuleError: a step is not a feature, or the value is not a list.
     """
     if isinstance(value, _SCALARS) or not (isinstance(value, Sequence) or _is_array(value)):
-        raise ValueRuleError(f"it is of type {type(value).__name__}: expected a list of steps")
-    steps = [_flat(step, "flatten each step") for step in value]
+        found = f"it is of type {type(value).__name__}"
+        hint = "a step is a value or a flat list: [1, 2] and [[1, 2], [3]] have two steps"
+        raise ValueRuleError(f"{found}: expected a list of steps", hint)
+    steps = [_flat(step, "flatten each step: [[1, 2], [3]] has two") for step in value]
     kind = kind or _infer(itertools.chain.from_iterable(steps))
     return tuple(_build(step, kind) for step in steps)
 
@@ -283,7 +303,7 @@ def _unwrapped(array: Any) -> Any:
         found = f"it holds NumPy's structured values, with the fields {', '.join(fields)}"
         raise ValueRuleError(f"{found}: {_EXPECTED}", "write each field under its own name")
     if getattr(dtype, "kind", None) in ("m", "M"):
-        raise ValueRuleError(f"it holds {dtype}: {_EXPECTED}", "write a number or a text")
+        raise ValueRuleError(f"it holds {dtype}: {_EXPECTED}", "write texts: value.astype(str)")
     return array.tolist()
 
 
@@ -381,7 +401,11 @@ def utf8(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         character = text[error.start]
+        handler = "surrogatepass"
+        with contextlib.suppress(UnicodeEncodeError):
+            text.encode(errors="surrogateescape")
+            handler = "surrogateescape"  # of a file whose name is not UTF-8
         raise ValueRuleError(
             f"it holds the character {character!r}, which UTF-8 can't express",
-            "write the text as bytes",
+            f"write it as bytes: text.encode(errors={handler!r})",
         ) from None
