@@ -86,7 +86,7 @@ def test_a_path_stands_for_the_longest_name(tmp_path: Path, census: Census) -> N
 FAULTS = {
     "no column": (b"name,why\nx.JPEG,y\n", " has no column of file names", "found name, why"),
     "encoding": (b"filename,reason\nx.JPEG,caf\xe9\n", ", line 2: it is not UTF-8", "UTF-8"),
-    "empty": (b"", " has no column of file names", "found no column"),
+    "empty": (b"", " has no rows", "expected rows that each name an image"),
     "no rows": (b"filename,reason\n", " has no rows", "expected rows that each name an image"),
     "blank": (b"filename,reason\nx.JPEG,a\n,b\n", ", line 3: no file name", "in each line"),
     "unequal": (b"filename,reason\nx.JPEG,a,b\n", ", line 2:", "CSV"),
@@ -106,7 +106,8 @@ def test_a_faulty_file_is_refused(tmp_path: Path, content: bytes, what: str, det
 
 
 @pytest.mark.parametrize(
-    ("name", "form"), [("flags.tsv", "a TSV file"), ("flags.jsonl", "JSON lines")]
+    ("name", "form"),
+    [("flags.tsv", "a TSV file"), ("flags.jsonl", "JSON lines"), ("flags.json", "a JSON list")],
 )
 def test_a_faulty_file_is_called_by_its_form(tmp_path: Path, name: str, form: str) -> None:
     """By its ending, it is no CSV file."""
@@ -118,6 +119,30 @@ def test_a_faulty_file_is_called_by_its_form(tmp_path: Path, name: str, form: st
         f"expected {form} in UTF-8 with a column path, filename, file or image"
     )
     assert caught.value.hint.endswith("save the table as flags.csv: UTF-8, with a header line")
+
+
+def test_a_csv_file_is_not_to_be_saved_as_itself(tmp_path: Path) -> None:
+    """The hint names no other form for a CSV file."""
+    path = tmp_path / "flags.csv"
+    path.write_bytes(b"\xff")
+    with pytest.raises(InputError) as caught:
+        read_marks(path)
+    assert caught.value.hint == "correct the file"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("flags.txt", "a.jpg\nb/c.JPEG\n"),
+        ("flags.csv", "a.jpg\nb/c.JPEG\n"),
+        ("flags.json", '["a.jpg", "b/c.JPEG"]'),
+    ],
+)
+def test_a_list_of_names_needs_no_column(tmp_path: Path, name: str, content: str) -> None:
+    """The first name is no header."""
+    path = tmp_path / name
+    path.write_text(content)
+    assert [*read_marks(path).by_name] == ["a.jpg", "b/c.JPEG"]
 
 
 def test_a_faulty_json_list_is_named_by_entry(tmp_path: Path) -> None:

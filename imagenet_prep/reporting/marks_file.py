@@ -5,6 +5,7 @@ names_of_none: Marks, and the images of several sets -> the names that none of t
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,8 +14,10 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import mention
 from imagenet_prep.hints import Hint
+from imagenet_prep.recipes.json_faults import read_json
+from imagenet_prep.recipes.label_cells import are_all
 from imagenet_prep.recipes.labels_file import PATHS
-from imagenet_prep.recipes.table_rows import LabelsFault, form_of, read_rows
+from imagenet_prep.recipes.table_rows import FILE_ENDING, Form, LabelsFault, form_of, read_rows
 from imagenet_prep.reporting.census import Census
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.storage.location import AnyPath
@@ -65,20 +68,16 @@ class MarkedImages(Struct, frozen=True):
 
 
 def read_marks(path: AnyPath) -> Marks:
-    """The flagged images of a CSV file (or TSV, or JSON lines, by its ending).
+    """The flagged images of a CSV file (or TSV, or JSON lines, by its ending); or of a list of
+    file names, one a line or in JSON.
 
     Raises:
         InputError: it can't be read, or has no column of file names, or no row.
     """
     form = form_of(path.name)
-    try:
-        lines, columns = read_rows(read_plain(path), "csv" if form == "lines" else form)
-    except LabelsFault as error:
-        raise InputError(
-            f"{error.place(path)}: {error.reason}",
-            f"expected {_FORMS.get(form, 'a CSV file')} in UTF-8 with a column {either(PATHS)}",
-            f"correct the file, or save the table as {path.stem}.csv: UTF-8, with a header line",
-        ) from error
+    lines, columns = _read_table(path, form)
+    if not columns:
+        raise _no_rows(path)
     unit = "entry" if form == "json" else "line"
     name_column = _name_column(path, columns)
     reason_column = next((name for name in REASONS if name in columns), None)
@@ -100,12 +99,55 @@ def read_marks(path: AnyPath) -> Marks:
         texts = (reason, f"score {score}" if score else "")
         marks[name] = Mark(reason, ", ".join(filter(None, texts)))
     if not marks:
-        raise InputError(
-            f"{path} has no rows",
-            "expected rows that each name an image",
-            "add the names of the images, or leave out --mark",
-        )
+        raise _no_rows(path)
     return Marks(path.name, marks, tuple(repeated))
+
+
+def _no_rows(path: AnyPath) -> InputError:
+    return InputError(
+        f"{path} has no rows",
+        "expected rows that each name an image",
+        "add the names of the images, or leave out --mark",
+    )
+
+
+_Table = tuple[Sequence[int], Mapping[str, Sequence[Any]]]
+"""The line of each row, and the values of each column."""
+
+
+def _read_table(path: AnyPath, form: Form) -> _Table:
+    """The table in a file; a list of file names becomes one of one column."""
+    content = read_plain(path)
+    try:
+        if form == "json":
+            return _names_of_json(content) or read_rows(content, form)
+        table = read_rows(content, "csv" if form == "lines" else form)
+        header = [*table[1]]
+        if form != "jsonl" and len(header) == 1 and FILE_ENDING.search(header[0]):
+            lines, columns = read_rows(content, "csv", header=False)
+            return lines, {PATHS[0]: columns["1"]}
+    except LabelsFault as error:
+        hint = "correct the file"
+        if form != "csv":
+            hint += f", or save the table as {path.stem}.csv: UTF-8, with a header line"
+        what = f"{error.place(path)}: {error.reason}"
+        if form == "json" and not error.line:
+            what = f"{path} is no list of objects, and no list of file names"
+        raise InputError(
+            what,
+            f"expected {_FORMS.get(form, 'a CSV file')} in UTF-8 with a column {either(PATHS)}",
+            hint,
+        ) from error
+    return table
+
+
+def _names_of_json(content: bytes) -> _Table | None:
+    """The table of a JSON list of file names; None for any other content."""
+    with contextlib.suppress(ValueError, RecursionError):
+        names = read_json(content.decode("utf-8-sig"))
+        if names and isinstance(names, list) and are_all(names, str):
+            return range(1, len(names) + 1), {PATHS[0]: names}
+    return None
 
 
 def _name_column(path: AnyPath, columns: Mapping[str, Sequence[Any]]) -> str:
