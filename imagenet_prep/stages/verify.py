@@ -236,7 +236,7 @@ class _SetCheck(Struct, frozen=True):
         if is_of_ranks:
             merge = merge_command(self.layout)
             yield Hint(
-                "ranks make these shards; to finish the set, or to list the ranks to run again: ",
+                "ranks make these shards; to finish the set, or to list the missing ranks: ",
                 merge,
             )
         yield from _note_foreign_splits(inventory.state)
