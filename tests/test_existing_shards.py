@@ -311,7 +311,7 @@ def test_finished_shards_are_not_replaced_unasked(layout: Layout) -> None:
     assert refusal(found, layout, plan, {NAMES[3]: "no", SECOND: "yes", FIRST: ""}) == [
         both,
         "yes",
-        hint,
+        f"if images changed by mistake, restore them; or {hint}",
     ]
     unknown = "an input or an option changed since then"
     assert refusal(replacing(SECOND), layout, plan, {}) == [one, unknown, hint]

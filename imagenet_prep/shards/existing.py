@@ -134,7 +134,7 @@ class ExistingShards(Struct, frozen=True):
                 "    (--overwrite would leave the boxes out)",
             )
         overwrite = "make the shards again with --overwrite"
-        if _has_other_images(plan, changes):
+        if evidence or _has_other_images(plan, changes):
             overwrite = f"if images changed by mistake, restore them; or {overwrite}"
         raise UsageError(
             f"{count} made from other inputs or with other settings, {self.replaced[0]} first",
