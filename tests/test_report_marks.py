@@ -49,7 +49,7 @@ def test_names_are_read(tmp_path: Path, census: Census, content: bytes) -> None:
     """Encodings, separators and names of the column that tables have."""
     path = tmp_path / "flags.csv"
     path.write_bytes(content)
-    marked = find_marked(read_marks(path), census, "my-data")
+    marked = find_marked(read_marks(path), census, "my-data", path)
     assert list(marked.by_row) == [0]
     assert marked.by_row[0].reason == ("dark" if b"reason" in content.replace(b"\0", b"") else "")
     assert marked.remarks == ["1 image named in flags.csv"]
@@ -69,7 +69,7 @@ def test_a_path_stands_for_the_longest_name(tmp_path: Path, census: Census) -> N
         "n01440764_2.JPEG,,0.25",
     ]
     path.write_text("\n".join(lines))
-    marked = find_marked(read_marks(path), census, "my-data")
+    marked = find_marked(read_marks(path), census, "my-data", path)
     texts = {NAMES[row]: mark.text for row, mark in marked.by_row.items()}
     assert texts == {
         "a/1.jpg": "cat, score 0.5",
@@ -158,7 +158,7 @@ def test_records_without_names_can_not_be_compared(tmp_path: Path) -> None:
     path.write_bytes(b"filename\na.jpg\n")
     nameless = Census(np.zeros(1), ["train-00000-of-00001"], ["\n"])
     with pytest.raises(InputError, match=r"flags\.csv names no image of my-data") as caught:
-        find_marked(read_marks(path), nameless, "my-data")
+        find_marked(read_marks(path), nameless, "my-data", path)
     assert caught.value.hint == "leave out --mark"
 
 
@@ -185,6 +185,10 @@ def test_flagged_images_are_a_set_of_the_page(flagged: Layout, tmp_path: Path) -
     result = command("report", flagged.data_dir, "--mark", flags, "--output", page, status=4)
     assert "flags.csv names no image of my-data" in result.stderr
     assert re.search(r"such as \S+\.JPEG; found 1 name: lost.JPEG", result.stderr)
+    shard = re.search(
+        r"to see the names in the records: imagenet-prep show (\S+)$", result.stderr, re.M
+    )
+    assert "image/filename" in command("show", shard[1], "--limit", 1).stdout
     assert not page.exists()
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import mention
+from imagenet_prep.escaping import command, mention
 from imagenet_prep.hints import Hint
 from imagenet_prep.recipes.json_faults import read_json
 from imagenet_prep.recipes.label_cells import are_all
@@ -169,11 +169,11 @@ def _cell(columns: Mapping[str, Sequence[Any]], name: str | None, row: int) -> s
     return "" if value is None else str(value).strip()
 
 
-def find_marked(marks: Marks, census: Census, set_name: str) -> MarkedImages:
+def find_marked(marks: Marks, census: Census, set_name: str, shard: AnyPath) -> MarkedImages:
     """The flagged images among the records of a set.
 
     A name with folders stands for the record whose name it ends with: /data/train/a/1.jpg for
-    a/1.jpg, or for 1.jpg.
+    a/1.jpg, or for 1.jpg. ``shard`` is the path of one, whose names an error advises to look at.
 
     Raises:
         InputError: no record has any of the names, and they are of this set alone.
@@ -193,7 +193,8 @@ def find_marked(marks: Marks, census: Census, set_name: str) -> MarkedImages:
             mark_by_row.setdefault(row, mark)
     if not mark_by_row and not marks.of_several_sets:
         record_name = next(filter(None, census.list_filenames()), "")
-        raise _no_match(marks, set_name, record_name)
+        show = Hint("to see the names in the records: ", command("show", shard))
+        raise _no_match(marks, set_name, show, record_name)
     count = number_of(len(mark_by_row), "image")
     remarks = [f"{count} named in {marks.file_name}"]
     if unknown_names and not marks.of_several_sets:
@@ -223,7 +224,8 @@ def names_of_none(
     """
     unknown = set(marks.by_name).intersection(*unknown_by_set)
     if len(unknown) == len(marks.by_name):
-        raise _no_match(marks, folder_name)
+        show = Hint("compare the names with those that ", mention("show"), " prints")
+        raise _no_match(marks, folder_name, show)
     return [name for name in marks.by_name if name in unknown]
 
 
@@ -233,8 +235,10 @@ def _endings(name: str) -> list[str]:
     return ["/".join(parts[start:]) for start in range(len(parts))]
 
 
-def _no_match(marks: Marks, place: str, record_name: str | None = None) -> InputError:
-    """The error that nothing in a place is named; ``record_name`` is "" if records have none."""
+def _no_match(marks: Marks, place: str, show: Hint, record_name: str | None = None) -> InputError:
+    """The error that nothing in a place is named; ``show`` is how to see the names of records, and
+    ``record_name`` is "" if records have none.
+    """
     what = f"{marks.file_name} names no image of {place}"
     names = number_of(len(marks.by_name), "name")
     found = f"found {names}: {listed(marks.by_name)}"
@@ -242,8 +246,4 @@ def _no_match(marks: Marks, place: str, record_name: str | None = None) -> Input
         expected = "expected records with file names, but these records hold none"
         return InputError(what, f"{expected}; {found}", "leave out --mark")
     example = f", such as {record_name}" if record_name else ""
-    return InputError(
-        what,
-        f"expected names as in the records{example}; {found}",
-        Hint("compare the names with those that ", mention("show"), " prints"),
-    )
+    return InputError(what, f"expected names as in the records{example}; {found}", show)
