@@ -312,7 +312,9 @@ def _unwrapped(array: Any) -> Any:
     dtype = getattr(array, "dtype", None)
     if fields := getattr(dtype, "names", None):
         found = f"it holds NumPy's structured values, with the fields {', '.join(fields)}"
-        raise ValueRuleError(f"{found}: {_EXPECTED}", "write each field under its own name")
+        raise ValueRuleError(
+            f"{found}: {_EXPECTED}", f"write each as a feature: value[{fields[0]!r}]"
+        )
     if getattr(dtype, "kind", None) in ("m", "M"):
         raise ValueRuleError(f"it holds {dtype}: {_EXPECTED}", "write texts: value.astype(str)")
     return array.tolist()
