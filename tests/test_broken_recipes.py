@@ -389,7 +389,7 @@ RECIPES = {
     "long pattern": (
         f"source: {{files: 'ab{'*' * 3000}'}}\n",
         f"'ab{'*' * 58}...' is not a pattern",
-        "alone between",
+        "nothing else between its slashes",
     ),
     "pattern": (
         "source: {files: 'arrays/[x'}\n",
@@ -782,7 +782,7 @@ INPUTS = {
     ),
     "a tar that leads out": (
         "source: {tar: out.tar}\n",
-        "out.tar holds a member whose name leads out",
+        "out.tar holds a file whose path leads out",
         "../x.png",
     ),
     "no such split": (ROSES % "{folder: lily}", "line 2: split test is empty", ""),

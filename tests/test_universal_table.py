@@ -709,6 +709,23 @@ def test_a_recipe_that_cannot_be_is_refused(tmp_path: Path, recipe: str, said: s
     assert said in refusal(tmp_path, recipe)
 
 
+def test_a_parquet_file_of_paths_is_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read as images, it has none; the command that is advised reads it."""
+    rows = [{"picture": "1.jpg", "label": "a"}, {"picture": "2.jpg", "label": "b"}]
+    for row in rows:
+        save(tmp_path / row["picture"], picture(row["picture"]))
+    content = in_memory(lambda file: pq.write_table(pa.Table.from_pylist(rows), file))
+    save(tmp_path / "t.parquet", content)
+    said = refusal(tmp_path, "source: {parquet: t.parquet}\n")
+    advised = f"imagenet-prep init {tmp_path}/t.parquet"
+    assert f"if a column has the paths of image files: {advised}; otherwise" in said
+    monkeypatch.chdir(tmp_path)
+    init(tmp_path / "t.parquet", tmp_path / "t.yaml", ENGINE)
+    assert "table: t.parquet" in (tmp_path / "t.yaml").read_text()
+
+
 def test_mixed_labels_are_refused(tmp_path: Path) -> None:
     """Texts and numbers in one column."""
     rows = [{"file_name": "1.jpg", "label": "a"}, {"file_name": "2.jpg", "label": 2}]
