@@ -254,7 +254,11 @@ TWO = in_memory(lambda file: np.savez(file, x=np.arange(3), y=np.arange(4)))
 BOUNDS = (0.0, 1.0)
 SOUND: dict[str, tuple[Callable[[bytes], Any], bytes, str]] = {
     "no array": (parse_array, EMPTY, "save it again with an array"),
-    "two arrays": (parse_array, TWO, "choose one in the recipe, such as array: x"),
+    "two arrays": (
+        parse_array,
+        TWO,
+        "save it with one array; or, if every file has x, write array: x in the recipe",
+    ),
     "no such array": (lambda data: parse_array(data, "z"), TWO, "correct `array` in the recipe"),
     "an npy": (lambda data: parse_array(data, "z"), GOOD, "take `array` out of the recipe"),
     "two in one": (parse_array, GOOD + GOOD, "save one array per file"),
@@ -284,7 +288,7 @@ SOUND: dict[str, tuple[Callable[[bytes], Any], bytes, str]] = {
     "four dimensions": (
         array_recorder("height", kind="int64"),
         npy(np.zeros((1, 1, 1, 1))),
-        "write `shape` for height, width and depth",
+        "write `shape` in place of height, width and depth",
     ),
 }
 

@@ -188,9 +188,9 @@ SAYINGS: dict[str, Saying] = {
         "--as class-folders --label kind",
         (
             "--as class-folders does not read the column kind, which --label names\n"
-            "expected --as with-labels: it reads a table, and neither folders nor annotations\n"
-            "for the table with kind: imagenet-prep init data --as with-labels --label kind; "
-            "without kind: imagenet-prep init data --as class-folders\n",
+            "expected --as with-labels, which takes the labels from a table\n"
+            "to read the table: imagenet-prep init data --as with-labels --label kind; "
+            "to run init without --label: imagenet-prep init data --as class-folders\n",
         ),
         status=2,
         absent=("no table",),
@@ -198,7 +198,7 @@ SAYINGS: dict[str, Saying] = {
     "a column of a few images for class folders": Saying(
         {**PETS, "l.csv": b"file,kind\ncat/0.jpg,x\ndog/1.jpg,y\n"},
         "--as class-folders --label kind",
-        ("for the table with kind: imagenet-prep init data --label kind; without kind: ",),
+        ("to read the table: imagenet-prep init data --label kind; to run init without --label: ",),
         status=2,
     ),
     "columns of two tables": Saying(
@@ -468,7 +468,7 @@ SAYINGS: dict[str, Saying] = {
     "a line of CUB without a number": Saying(
         {**PETS, "images.txt": CUB_PATHS, "train_test_split.txt": b"1 1\nx 0\n"},
         "",
-        ("train_test_split.txt, line 2 has no number, no value, or the number of a line before\n",),
+        ("train_test_split.txt, line 2 is 'x 0'\nexpected NUMBER 1 (train) or NUMBER 0 (test)",),
         absent=("6 images",),
     ),
     "classes once more": Saying(
@@ -592,7 +592,7 @@ SAYINGS: dict[str, Saying] = {
     "inner folders of one name in a tar": Saying(
         {"a.tar": tar("cat/a/1.jpg", "dog/a/2.jpg", "cat/3.jpg", "dog/4.jpg")},
         "",
-        ("a recipe of the tars with class_folder: path in its source or classes: [cat, dog]\n",),
+        ("\nunpack, then run init again: tar -xf data/a.tar -C data && mv ",),
     ),
     "names of classes without classes": Saying(
         {**images(*FLAT), "n.txt": b"cat\ndog\n"},
@@ -718,6 +718,35 @@ SAYINGS: dict[str, Saying] = {
         ),
         absent=("move", "FOLDER"),
     ),
+    "a table of another name": Saying(
+        {**images(*FLAT), "l.csv": table(FLAT, "file,kind", "x y z")},
+        "--label other.csv:kind",
+        ("init finds no such table for the images\nexpected l.csv\n",),
+        status=2,
+    ),
+    "a value and a folder as splits": Saying(
+        {**PETS, "l.csv": table(PETS, "file,label", "x y z")},
+        "--as class-folders --split train=x --split test=cat",
+        ("--split: train=x is a value of a column, test=cat is a folder\n",),
+        status=2,
+    ),
+    "lists that leave out an image with boxes": Saying(
+        {**VOC, "ImageSets/Main/train.txt": b"0\n", "ImageSets/Main/val.txt": b"1\n"},
+        "",
+        ("  2 of 4 images, 1 class: imagenet-prep init data --as pascal-voc\n",),
+    ),
+    "folders of masks in a tar": Saying(
+        {"a.tar": tar("images/1.jpg", "images/2.jpg", "masks/1.png", "masks/2.png")},
+        "",
+        ("look like images and their masks", "\nunpack, then run init again: tar -xf data/a.tar"),
+    ),
+    "folders of the same classes in a tar": Saying(
+        {"a.tar": tar("cat/big/1.jpg", "cat/small/2.jpg", "dog/big/3.jpg", "dog/small/4.jpg")},
+        "",
+        (
+            "cat, dog in the tars of data hold the same folders (big, small), and may be the classes",
+        ),
+    ),
     "splits without classes in a tar": Saying(
         {"a.tar": tar("train/1.jpg", "test/2.jpg")},
         "",
@@ -831,6 +860,17 @@ def test_what_init_says_is_true_of_the_folder(name: str, tmp_path: Path) -> None
 
 
 COMMANDS: dict[str, Saying] = {
+    "a column that may be the class": Saying(
+        _labelled(l_csv=table(FLAT, "file,weather,split", "sun", "train test")),
+        "",
+        ("; to use weather as the class: imagenet-prep init data --label weather --output ",),
+        status=0,
+    ),
+    "names of masks in classes": Saying(
+        {name.replace(".jpg", end): None for name in PETS for end in (".jpg", "_mask.jpg")},
+        "",
+        ("would take them as images like the others (6 of 12 files have the names of masks",),
+    ),
     "a file of arrays without a column called label": Saying(
         {"a.npz": in_memory(_save_two_columns), "b.npz": ARRAYS["train.npz"]},
         "",
@@ -868,13 +908,13 @@ COMMANDS: dict[str, Saying] = {
     "a table without labels next to tars": Saying(
         {"a.tar": tar(*PETS), "l.csv": table(PETS, "file,size", "0.5 1.5 2.5")},
         "--image file",
-        ("expected a table with labels, for images in tars\nwithout file: ",),
+        ("expected a table with labels, for images in tars\nto run init without --image: ",),
         status=2,
     ),
     "a folder of the same classes": Saying(
         {**IN_SPLITS, **{f"extra/{name}": None for name in CATS}},
         "",
-        ("extra: 4 images, left out; as one more split: ",),
+        ("extra: 4 images, left out; to make it a split, too: ",),
         status=0,
     ),
     "images without labels, and a column of them": Saying(
@@ -922,7 +962,6 @@ def test_the_command_of_a_message_helps(name: str, tmp_path: Path) -> None:
     assert ran.returncode == saying.status, text
     assert all(words in text for words in saying.words), text
     for _ in range(2):
-        (tmp_path / "data.yaml").unlink(missing_ok=True)
         command = re.findall(r"imagenet-prep (init data.*)", text)[0]
         ran = prep_here(*shlex.split(command), cwd=tmp_path)
         text = f"{ran.stdout}{ran.stderr}"

@@ -111,7 +111,7 @@ def init(
     """
     is_alone = _is_table(folder)
     target = _target_of(folder, output, is_alone=is_alone)
-    options = replace(options or InitOptions(), structure=structure, output=output)
+    options = replace(options or InitOptions(), structure=structure, output=output, target=target)
     _check_structure(folder, options, is_alone=is_alone)
     (progress or Silent()).note(f"inspecting {folder}")
     inspection: Inspection | None = None
