@@ -287,7 +287,9 @@ SAYINGS: dict[str, Saying] = {
         {"a.rec": b"x"}, "", ("a function of yours can read any format",), absent=("unpack",)
     ),
     "hidden files alone": Saying(
-        {".a.jpg": None}, "", ("found nothing, and hidden files, which init skips: .a.jpg",)
+        {".a.jpg": None},
+        "",
+        ("found nothing, and hidden files, which init skips: .a.jpg\na name that starts",),
     ),
     "one tar": Saying(
         {**images(*PETS), "a.tar": tar("cat/9.jpg")},
