@@ -10,9 +10,7 @@ from imagenet_prep.escaping import CommandLine, command_line, in_sequence
 from imagenet_prep.hints import Hint
 from imagenet_prep.init.folder_shapes import Shape
 from imagenet_prep.init.inspection import Inspection
-from imagenet_prep.init.proposal import (
-    DoubtError,
-)
+from imagenet_prep.init.proposal import DoubtError
 from imagenet_prep.text import listed
 
 

@@ -10,9 +10,7 @@ from imagenet_prep.hints import Hint
 from imagenet_prep.init.folder_shapes import Shape, faults_of
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.packed_files import unpacking_hint
-from imagenet_prep.init.proposal import (
-    DoubtError,
-)
+from imagenet_prep.init.proposal import DoubtError
 from imagenet_prep.init.structures.all_folders import are_doubtful_parts, top_folders
 from imagenet_prep.recipes.folder_words import split_name
 from imagenet_prep.recipes.misread_folders import mask_folders
@@ -97,10 +95,8 @@ def doubtful_tar_folders(inspection: Inspection, shape: Shape) -> list[InputErro
         return []
     noun = "the folder" if len(folders) == 1 else "the folders"
     classes = "a class" if len(folders) == 1 else "classes"
-    problem = (
-        f"{inspection.folder}: {noun} {listed(folders)} in {tars_in_words(inspection)} may be {classes}, "
-        "or not"
-    )
+    place = f"{noun} {listed(folders)} in {tars_in_words(inspection)}"
+    problem = f"{inspection.folder}: {place} may be {classes}, or not"
     expected = "expected class folders, or splits of them"
     return [InputError(problem, expected, unpacking_tars(inspection))]
 

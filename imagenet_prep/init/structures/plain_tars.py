@@ -74,7 +74,7 @@ def _recognise_plain(inspection: Inspection) -> Interpretation | None:
     meaning = "records without labels"
     labelled = 0
     if classes:
-        faults += faults_of_tar_folders(inspection, shape, names)
+        faults += faults_of_tar_folders(inspection, shape)
         meaning = (
             f"the folders in the {tars_in_words(inspection)} are the classes: {listed(classes)}"
         )
