@@ -5,6 +5,7 @@ or each is refused.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -563,6 +564,15 @@ CASES: Mapping[str, Case] = {
         {"images/a.jpg": [CAT], "images/b.jpg": [DOG]},
         "polygons: masks",
     ),
+    "Pascal VOC without the size of the image": Case(
+        "pascal-voc",
+        {
+            "Annotations/a.xml": re.sub("<size>.*</size>", "", voc(CAT), flags=re.DOTALL),
+            "Annotations/b.xml": re.sub(r"(width|height)>\d+<", r"\1>0<", voc(DOG)),
+        },
+        {"JPEGImages/a.jpg": [CAT], "JPEGImages/b.jpg": [DOG]},
+        "voc: in/Annotations",
+    ),
     "Pascal VOC without an ending, in class folders of the same classes": Case(
         "boxes-in-class-folders",
         {
@@ -764,14 +774,15 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
         },
         (
             "annotations.xml: no image has a box, a polygon or an ellipse; expected at least one: tags "
-            "are classes of whole images; a labels file can give an image several classes"
+            "are classes of whole images; for images with several classes, write a CSV with the "
+            "columns filename and label"
         ),
     ),
     "CVAT: nothing is annotated": (
         {"annotations.xml": cvat(("a.jpg", ""))},
         (
             "annotations.xml: no image has a box, a polygon or an ellipse; expected at least one; "
-            "correct it and run the same command again"
+            "draw them in CVAT, and export again; or move this file away"
         ),
     ),
     "CVAT: rotated": (
@@ -898,7 +909,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
         },
         (
             "labels.json: labels.a[0]: the class is the number 0; expected a name, or "
-            'a key "classes" at the top of the file: a list of the names by number'
+            'a list of names, "classes", at the top of the file'
         ),
     ),
     "FiftyOne: a label of another type": (

@@ -1416,7 +1416,7 @@ REFUSED: Mapping[str, tuple[Callable[[Path], object], str | None, tuple[str, ...
     "VOC: not there": (
         NOT_THERE,
         None,
-        ("val.txt, line 2: 2007_9 matches no file of `source`, or several",),
+        ("val.txt, line 2: 2007_9 is no file of `source`",),
     ),
     "VOC: lists of other images": (STRANGE, None, ("no line names an image of",)),
     "VOC: lists of other images, asked": (

@@ -261,12 +261,22 @@ RECIPES = {
     "column of other content": (
         FOLDERS + "record: {a: raw}\n",
         "record.a: no column 'raw'",
-        "raw is a column of content: pixels, and content is image",
+        "records of content: pixels have the column raw; here content is image",
     ),
     "column of no labels": (
         FILES + "record: {a: label}\n",
         "record.a: no column 'label'",
-        "labels come from",
+        "these files have no labels: `source: {folders: ...}`",
+    ),
+    "column of a labels file with a prefix": (
+        FILES + "labels: splits.csv\nrecord: {a: labels.part}\n",
+        "record.a: no column 'labels.part'\nexpected part",
+        "",
+    ),
+    "column of no boxes": (
+        FILES + "record: {a: boxes.xmin}\n",
+        "record.a: no column 'boxes.xmin'",
+        "`boxes` in the recipe gives the columns boxes.NAME",
     ),
     "column's type": (
         FOLDERS + "record: {a: {from: encoded, type: int64}}\n",
@@ -307,12 +317,12 @@ RECIPES = {
     ),
     "words that are none": (
         FOLDERS + "classes: {daisy: , rose: flower}\n",
-        "line 2: classes.daisy: the words that describe the class are missing",
+        "line 2: classes.daisy: no text describes the class daisy",
         "names alone: classes: [a, b]",
     ),
     "words that are a number": (
         FOLDERS + "classes: {daisy: 3, rose: flower}\n",
-        "line 2: classes.daisy: the words of the class are not a text",
+        "line 2: classes.daisy: the description of the class daisy is not a text",
         "names alone: classes: [a, b]",
     ),
     "no classes": (FOLDERS + "classes: []\n", "classes: no class is named", "at least one"),
@@ -379,7 +389,7 @@ RECIPES = {
     "long pattern": (
         f"source: {{files: 'ab{'*' * 3000}'}}\n",
         f"'ab{'*' * 58}...' is not a pattern",
-        "alone between",
+        "nothing else between its slashes",
     ),
     "pattern": (
         "source: {files: 'arrays/[x'}\n",
@@ -601,12 +611,12 @@ INPUTS = {
     "values of splits": (
         FILES + "labels: {file: splits.csv, split: part}\n",
         "splits.csv: the column part has x, y, which are not names of splits",
-        "splits: {train: {value: x}, ...}",
+        "splits: {NAME: {value: x}, NAME: {value: y}}",
     ),
     "values of splits that YAML would read otherwise": (
         FILES + "labels: {file: words.csv, split: part}\n",
         "words.csv: the column part has a: b, true, which are not names of splits",
-        'splits: {train: {value: "a: b"}, ...}',
+        'splits: {NAME: {value: "a: b"}, NAME: {value: "true"}}',
     ),
     "a value of no split": (
         FILES + "labels: {file: splits.csv, split: part}\nsplits: {train: {value: x}}\n",
@@ -772,14 +782,14 @@ INPUTS = {
     ),
     "a tar that leads out": (
         "source: {tar: out.tar}\n",
-        "out.tar holds a member whose name leads out",
+        "out.tar holds a file whose path leads out",
         "../x.png",
     ),
     "no such split": (ROSES % "{folder: lily}", "line 2: split test is empty", ""),
     "a file in two splits": (
         ROSES % "{files: '*/*'}",
         "rose/0.png is in the splits train and test",
-        "",
+        "change `splits` in the recipe: only one of these splits may have it",
     ),
     "a folder of a split within another one": (
         "source: {files: 'flowers/*/*'}\nsplits: {train: {folder: [flowers, flowers/rose]}}\n",
@@ -788,8 +798,8 @@ INPUTS = {
     ),
     "a name of two files in a manifest of a split": (
         FOLDERS + "splits: {train: {manifest: bare.txt}}\n",
-        "bare.txt, line 1: 0.png matches no file of `source`, or several",
-        "expected the path of one file in each line",
+        "bare.txt: 0.png (line 1) may be daisy/0.png, rose/0.png",
+        "write the names with their folders, such as daisy/0.png",
     ),
     "a label of two files": (
         "source: {files: 'flowers/*/*'}\nlabels: bare.csv\n",

@@ -287,7 +287,9 @@ SAYINGS: dict[str, Saying] = {
         {"a.rec": b"x"}, "", ("a function of yours can read any format",), absent=("unpack",)
     ),
     "hidden files alone": Saying(
-        {".a.jpg": None}, "", ("found nothing, and hidden files, which init skips: .a.jpg",)
+        {".a.jpg": None},
+        "",
+        ("found nothing, and hidden files, which init skips: .a.jpg\na name that starts",),
     ),
     "one tar": Saying(
         {**images(*PETS), "a.tar": tar("cat/9.jpg")},
@@ -1191,3 +1193,17 @@ def test_many_parts_are_joined_in_the_order_of_their_numbers(tmp_path: Path) -> 
     command = re.findall(r"cat -- .*", refused.stderr)[0]
     subprocess.run(["bash", "-c", command], check=True, cwd=tmp_path)
     assert (tmp_path / "data/a.tar").read_bytes() == content
+
+
+def test_a_command_in_a_note_writes_another_recipe(tmp_path: Path) -> None:
+    """The note comes with a recipe, which is there then: the command runs as it is."""
+    lines = "".join(f"{name},{number % 2}\n" for number, name in enumerate(PETS))
+    Made({**images(*PETS), "l.csv": f"file,kind\n{lines}".encode()}).save(tmp_path / "data")
+    first = prep_here("init", "data", "--as", "class-folders", cwd=tmp_path)
+    for output in ("data-2.yaml", "data-3.yaml"):
+        words = first.stdout.partition("to use it: imagenet-prep ")[2].partition("\n")[0]
+        assert words.endswith(f" --output {output}"), first.stdout
+        advised = prep_here(*shlex.split(words), cwd=tmp_path)
+        assert advised.returncode == 0, advised.stderr
+        (tmp_path / "data.yaml").unlink()
+        first = prep_here("init", "data", "--as", "class-folders", cwd=tmp_path)

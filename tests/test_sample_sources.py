@@ -281,7 +281,7 @@ def test_damaged_arrays_are_named(tmp_path: Path, files: dict[str, bytes]) -> No
         (
             "arrays: f",
             arrays(x=(2**4, 8, 8), y=(3,)),
-            "these arrays are not images with a label each: x of shape 16 x 8 x 8, y of shape 3",
+            "the arrays have different lengths: x of shape 16 x 8 x 8, y of shape 3",
         ),
         ("arrays: f", b"\0\0\x08\3" + b"\0\0\3\xff" * 3 + bytes(4), "too few bytes for"),
         ("arrays: f", b"nothing", "can't be read as"),

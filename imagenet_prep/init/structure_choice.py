@@ -18,6 +18,7 @@ from imagenet_prep.init.structures import known_structures
 from imagenet_prep.init.unfit_files import ANY_FORMAT
 from imagenet_prep.init.unread_files import UnreadFiles, find_unread
 from imagenet_prep.recipes.path_parts import counted
+from imagenet_prep.recipes.source_inputs import hint_on_hidden
 from imagenet_prep.sources.folders import HIDDEN
 from imagenet_prep.text import either, listed, number_of
 
@@ -198,8 +199,8 @@ def _nothing_to_read(inspection: Inspection) -> InputError:
         except InputError as fault:
             return fault
         hint = unpacking_hint(inspection.folder, unpackable)
-    if not hint and names:
-        hint = ANY_FORMAT
+    if not hint:
+        hint = ANY_FORMAT if names else hint_on_hidden(hidden)
     return InputError(f"{inspection.folder} holds nothing to make records of", expected, hint)
 
 
