@@ -975,7 +975,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "numbers": (
         XMLS + "content: pixels\n",
         nothing,
-        "boxes: content is pixels",
+        "boxes: this key works only with content: image",
     ),
     "an unknown key": (ONE + "boxes: {vok: xml}\n", nothing, "boxes.vok: no such key"),
     "a wrong type": (
