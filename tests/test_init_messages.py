@@ -1165,6 +1165,19 @@ def test_annotations_of_another_machine_lose_its_folders(tmp_path: Path) -> None
     command_here("convert", "out", "--config", "data.yaml", cwd=tmp_path)
 
 
+@pytest.mark.parametrize("table_name", ["l.csv", "lists/l.csv"])
+def test_a_table_of_another_machine_loses_its_folders(tmp_path: Path, table_name: str) -> None:
+    """The advised command labels all images, which are in another folder here."""
+    names = [f"images/{number}.jpg" for number in range(3)]
+    lines = [f"q/train/{number}.jpg,{label}\n" for number, label in enumerate("aba")]
+    content = f"file,label\n{''.join(lines)}".encode()
+    Made({**images(*names), table_name: content}).save(tmp_path / "data")
+    refused = command_here("init", "data", status=4, cwd=tmp_path)
+    (command,) = re.findall(r"removed from their paths: imagenet-prep (.*)", refused.stderr)
+    done = command_here(*shlex.split(command), cwd=tmp_path)
+    assert "found 3 images in 2 classes" in done.stdout
+
+
 @pytest.mark.parametrize("members", [("1.jpg", "1.jpg"), ("x/1.jpg", "x/1.jpg")])
 def test_tars_with_files_of_one_name_are_unpacked_apart(
     members: tuple[str, str], tmp_path: Path
