@@ -241,7 +241,7 @@ def test_a_pickle_of_one_array_is_read(tmp_path: Path) -> None:
 def test_a_file_without_an_array_has_advice(tmp_path: Path, content: bytes) -> None:
     """A pickle of something else, or a zip that is no .npz, such as a checkpoint of PyTorch."""
     (tmp_path / "a").write_bytes(content)
-    with pytest.raises(InputError, match="no array in .*/a\n") as caught:
+    with pytest.raises(InputError, match=r"no array in .*/a\n") as caught:
         list_arrays([tmp_path / "a"], ThreadEngine(1))
     assert "numpy.savez" in caught.value.hint
 
