@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from imagenet_prep.datasets.kept_notes import SAME_RAW
+from imagenet_prep.datasets.kept_notes import SAME_RAW, WHEN_STARTED
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import CommandLine, OptionValues, command, mention
 from imagenet_prep.hints import CONVERT_AGAIN, Hint
@@ -101,15 +101,14 @@ def _note_without_boxes(layout: Layout, split: str) -> str:
     if unread is None:
         download = mention("download", folder, "--only", BOX_ARCHIVES[split])
         return Hint(
-            f"no boxes for {split}: no annotations were there when this set was started; to add "
-            "boxes, run ",
+            f"no boxes for {split}: no annotations were there {WHEN_STARTED}; to add boxes, run ",
             download,
             ", then ",
             steps,
         )
     return Hint(
-        f"warning: the {split} records have no boxes, although {unread.path} was there when this "
-        "set was started; to add boxes, run ",
+        f"warning: the {split} records have no boxes, although {unread.path} was there "
+        f"{WHEN_STARTED}; to add boxes, run ",
         steps,
     )
 
