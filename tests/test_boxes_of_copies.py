@@ -131,9 +131,10 @@ def test_copies_without_boxes(inside: Path, made_tiny: MadeSet, url: str, kind: 
     ran = command(*words_of(convert), *PART)
     assert boxes_in("new") == 0
     assert "no boxes for train: no annotations were there when this set was started" in ran.stderr
-    download, annotate = re.findall(r"imagenet-prep ((?:download|annotate) .*?),", ran.stderr)
-    command(*shlex.split(download), "--base-url", url, "--no-digest", **ACCOUNT)
-    command(*shlex.split(annotate))
+    (download,) = re.findall(r"run imagenet-prep (download new --only boxes), ", ran.stderr)
+    (annotate,) = re.findall(r"then imagenet-prep (annotate new --raw raw), ", ran.stderr)
+    command(*words_of(download), "--base-url", url, "--no-digest", **ACCOUNT)
+    command(*words_of(annotate))
     command("convert", "new", "--raw", "raw", *PART, "--overwrite")
     assert boxes_in("new") > 0
 

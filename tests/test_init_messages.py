@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -18,6 +19,8 @@ from made_folders import CATS, FLAT, Made, images, picture
 from made_tars import in_memory, pack
 from running import command_here, prep_here
 
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.init.imagenet_copy import lacks_archives
 from imagenet_prep.init.structures import annotated_folder
 
 Files = Mapping[str, bytes | None]
@@ -187,9 +190,9 @@ SAYINGS: dict[str, Saying] = {
         "--as class-folders --label kind",
         (
             "--as class-folders does not read the column kind, which --label names\n"
-            "expected --as with-labels: it reads a table, and neither folders nor annotations\n"
-            "for the table with kind: imagenet-prep init data --as with-labels --label kind; "
-            "without kind: imagenet-prep init data --as class-folders\n",
+            "expected --as with-labels, which takes the labels from a table\n"
+            "to read the table: imagenet-prep init data --as with-labels --label kind; "
+            "to run init without --label: imagenet-prep init data --as class-folders\n",
         ),
         status=2,
         absent=("no table",),
@@ -197,7 +200,7 @@ SAYINGS: dict[str, Saying] = {
     "a column of a few images for class folders": Saying(
         {**PETS, "l.csv": b"file,kind\ncat/0.jpg,x\ndog/1.jpg,y\n"},
         "--as class-folders --label kind",
-        ("for the table with kind: imagenet-prep init data --label kind; without kind: ",),
+        ("to read the table: imagenet-prep init data --label kind; to run init without --label: ",),
         status=2,
     ),
     "columns of two tables": Saying(
@@ -240,20 +243,20 @@ SAYINGS: dict[str, Saying] = {
         ARRAYS,
         "--label none",
         (
-            "data has no column of labels called none\nexpected --label labels\nto run init without --label: ",
+            "data has no column of labels called none\nexpected --label labels\nto use labels: imagenet-prep init data --label labels\n",
         ),
     ),
     "an array without the column, beside one that is no label": Saying(
         ARRAYS_WITH_VECTORS,
         "--label none",
         (
-            "data has no column of labels called none\nexpected --label labels\nto run init without --label: ",
+            "data has no column of labels called none\nexpected --label labels\nto use labels: imagenet-prep init data --label labels\n",
         ),
     ),
     "an array that is no label": Saying(
         ARRAYS_WITH_VECTORS,
         "--label vectors",
-        ("a sample has none twice\nexpected --label labels\n",),
+        ("no sample has the same label twice\nexpected --label labels\n",),
     ),
     # structures
     "another structure": Saying(
@@ -285,7 +288,9 @@ SAYINGS: dict[str, Saying] = {
         {"a.rec": b"x"}, "", ("a function of yours can read any format",), absent=("unpack",)
     ),
     "hidden files alone": Saying(
-        {".a.jpg": None}, "", ("found nothing, and hidden files, which init skips: .a.jpg",)
+        {".a.jpg": None},
+        "",
+        ("found nothing, and hidden files, which init skips: .a.jpg\na name that starts",),
     ),
     "one tar": Saying(
         {**images(*PETS), "a.tar": tar("cat/9.jpg")},
@@ -307,7 +312,9 @@ SAYINGS: dict[str, Saying] = {
         ("\nexpected one file of arrays, or files that are parts of one set\n", "out of data"),
     ),
     "one array next to one image": Saying(
-        {"a.jpg": None, "b.npy": b"x"}, "", ("next to 1 image:", "move one kind out of data; or ")
+        {"a.jpg": None, "b.npy": b"x"},
+        "",
+        ("next to 1 image:", "move the images or the arrays out of data"),
     ),
     "a part that is missing": Saying(
         {"a.tar.001": b"x", "a.tar.003": b"y"},
@@ -398,7 +405,7 @@ SAYINGS: dict[str, Saying] = {
     "an image in two lists": Saying(
         {**images(*PETS), "x.txt": b"cat/0.jpg\ndog/0.jpg\n", "y.txt": b"dog/1.jpg\ncat/0.jpg\n"},
         "--split train=x.txt --split test=y.txt",
-        ("y.txt, line 2: cat/0.jpg is in x.txt, line 1 already",),
+        ("data/y.txt, line 2: cat/0.jpg is in data/x.txt, line 1 already",),
         status=2,
     ),
     "images in no folder of a split": Saying(
@@ -463,7 +470,7 @@ SAYINGS: dict[str, Saying] = {
     "a line of CUB without a number": Saying(
         {**PETS, "images.txt": CUB_PATHS, "train_test_split.txt": b"1 1\nx 0\n"},
         "",
-        ("train_test_split.txt, line 2 has no number, no value, or the number of a line before\n",),
+        ("train_test_split.txt, line 2 is 'x 0'\nexpected NUMBER 1 (train) or NUMBER 0 (test)",),
         absent=("6 images",),
     ),
     "classes once more": Saying(
@@ -587,7 +594,7 @@ SAYINGS: dict[str, Saying] = {
     "inner folders of one name in a tar": Saying(
         {"a.tar": tar("cat/a/1.jpg", "dog/a/2.jpg", "cat/3.jpg", "dog/4.jpg")},
         "",
-        ("a recipe of the tars with class_folder: path in its source or classes: [cat, dog]\n",),
+        ("\nunpack, then run init again: tar -xf data/a.tar -C data && mv ",),
     ),
     "names of classes without classes": Saying(
         {**images(*FLAT), "n.txt": b"cat\ndog\n"},
@@ -650,7 +657,7 @@ SAYINGS: dict[str, Saying] = {
     "a list given twice": Saying(
         {**PETS, "a.txt": b"cat/0.jpg\n", "b.txt": "\n".join(PETS).encode()},
         "--split train=a.txt --split test=a.txt",
-        ("a.txt, line 1: cat/0.jpg is in a.txt, line 1 already",),
+        ("--split names data/a.txt for both train and test",),
         status=2,
     ),
     "classes of two cases": Saying(
@@ -713,6 +720,35 @@ SAYINGS: dict[str, Saying] = {
         ),
         absent=("move", "FOLDER"),
     ),
+    "a table of another name": Saying(
+        {**images(*FLAT), "l.csv": table(FLAT, "file,kind", "x y z")},
+        "--label other.csv:kind",
+        ("init finds no such table for the images\nexpected l.csv\n",),
+        status=2,
+    ),
+    "a value and a folder as splits": Saying(
+        {**PETS, "l.csv": table(PETS, "file,label", "x y z")},
+        "--as class-folders --split train=x --split test=cat",
+        ("--split: train=x is a value of a column, test=cat is a folder\n",),
+        status=2,
+    ),
+    "lists that leave out an image with boxes": Saying(
+        {**VOC, "ImageSets/Main/train.txt": b"0\n", "ImageSets/Main/val.txt": b"1\n"},
+        "",
+        ("  2 of 4 images, 1 class: imagenet-prep init data --as pascal-voc\n",),
+    ),
+    "folders of masks in a tar": Saying(
+        {"a.tar": tar("images/1.jpg", "images/2.jpg", "masks/1.png", "masks/2.png")},
+        "",
+        ("look like images and their masks", "\nunpack, then run init again: tar -xf data/a.tar"),
+    ),
+    "folders of the same classes in a tar": Saying(
+        {"a.tar": tar("cat/big/1.jpg", "cat/small/2.jpg", "dog/big/3.jpg", "dog/small/4.jpg")},
+        "",
+        (
+            "cat, dog in the tars of data hold the same folders (big, small), and may be the classes",
+        ),
+    ),
     "splits without classes in a tar": Saying(
         {"a.tar": tar("train/1.jpg", "test/2.jpg")},
         "",
@@ -727,10 +763,18 @@ SAYINGS: dict[str, Saying] = {
         "--as unlabelled",
         (
             "4 of 8 files have the names of masks: x0_mask.png",
-            "mask: {folder: data, suffix: _mask}; if they are images like the others, write a "
-            'recipe with source: {files: "data/**/*"}\n',
+            "move the masks out of data; or, if they are images like the others, write a recipe "
+            'with source: {files: "data/**/*"}\n',
         ),
-        absent=("classes:",),
+        absent=("classes:", "mask: {"),
+    ),
+    "masks with another ending next to their images": Saying(
+        {"a.jpg": None, "b.jpg": None, "a_mask.png": None},
+        "--as unlabelled",
+        (
+            "or, to read the masks, with source: {files: 'data/**/*.jpg'}, mask: {folder: data, "
+            "suffix: _mask, unmasked: skip}",
+        ),
     ),
     "boxes next to masks of some images": Saying(
         BOXED,
@@ -818,6 +862,17 @@ def test_what_init_says_is_true_of_the_folder(name: str, tmp_path: Path) -> None
 
 
 COMMANDS: dict[str, Saying] = {
+    "a column that may be the class": Saying(
+        _labelled(l_csv=table(FLAT, "file,weather,split", "sun", "train test")),
+        "",
+        ("; to use weather as the class: imagenet-prep init data --label weather --output ",),
+        status=0,
+    ),
+    "names of masks in classes": Saying(
+        {name.replace(".jpg", end): None for name in PETS for end in (".jpg", "_mask.jpg")},
+        "",
+        ("would take them as images like the others (6 of 12 files have the names of masks",),
+    ),
     "a file of arrays without a column called label": Saying(
         {"a.npz": in_memory(_save_two_columns), "b.npz": ARRAYS["train.npz"]},
         "",
@@ -855,13 +910,13 @@ COMMANDS: dict[str, Saying] = {
     "a table without labels next to tars": Saying(
         {"a.tar": tar(*PETS), "l.csv": table(PETS, "file,size", "0.5 1.5 2.5")},
         "--image file",
-        ("expected a table with labels, for images in tars\nwithout file: ",),
+        ("expected a table with labels, for images in tars\nto run init without --image: ",),
         status=2,
     ),
     "a folder of the same classes": Saying(
         {**IN_SPLITS, **{f"extra/{name}": None for name in CATS}},
         "",
-        ("extra: 4 images, left out; as one more split: ",),
+        ("extra: 4 images, left out; to make it a split, too: ",),
         status=0,
     ),
     "images without labels, and a column of them": Saying(
@@ -964,6 +1019,41 @@ def test_a_split_that_is_no_value_of_one_table(tmp_path: Path) -> None:
     command_here(*shlex.split(command), cwd=tmp_path)
 
 
+NOTED = {
+    "a folder of the same classes": ({**IN_SPLITS, **{f"extra/{name}": None for name in CATS}}, ""),
+    "a column that may be the class": (
+        _labelled(l_csv=table(FLAT, "file,weight,note", "0.5 1.5 2.5 3.5 4.5 5.5", "p q r s t u")),
+        "",
+    ),
+    "a table next to class folders": (
+        {**images(*PETS), "l.csv": table(PETS, "file,label", "a b")},
+        "--as class-folders",
+    ),
+    "a table next to tars": (
+        {"a.tar": tar(*PETS), "l.csv": table(PETS, "file,label", "a b")},
+        "--as plain-tars",
+    ),
+}
+
+
+@pytest.mark.parametrize("output", ["", "--output r.yaml"])
+@pytest.mark.parametrize("case", NOTED)
+def test_the_commands_of_a_run_that_wrote_a_recipe_write_another(
+    case: str, output: str, tmp_path: Path
+) -> None:
+    """Its notes name other ways to read the folder; the recipe's own name is taken by then."""
+    content, options = NOTED[case]
+    Made(content).save(tmp_path / "data")
+    ran = command_here("init", "data", *shlex.split(f"{options} {output}"), cwd=tmp_path)
+    calls = set(re.findall(r": imagenet-prep (init data .*)", ran.stdout))
+    assert len(calls) == 1
+    for call in calls:
+        command_here(*shlex.split(call), cwd=tmp_path)
+    first = output.partition(" ")[2] or "data.yaml"
+    recipes = {path.name for path in existing(tmp_path, "*.yaml")}
+    assert recipes == {first, first.replace(".", "-2.")}
+
+
 @pytest.mark.parametrize("folder", ["data", "."])
 def test_masks_in_one_folder_are_parted_by_their_suffix(folder: str, tmp_path: Path) -> None:
     """The command moves only the masks of the other suffix; init takes the rest then."""
@@ -989,7 +1079,14 @@ def test_imagenet_itself_needs_no_recipe(folder: str, tmp_path: Path) -> None:
     assert "ILSVRC2012_img_train.tar" in refused.stderr
     assert "obstacles" not in refused.stderr
     assert "--as class-folders" in refused.stderr
-    assert "convert needs no recipe for ImageNet: imagenet-prep convert data\n" in refused.stderr
+    call = "imagenet-prep convert data --allow-incomplete"
+    assert f"convert needs no recipe for ImageNet: {call}\n" in refused.stderr
+    for split in facts.SPLITS:
+        assert lacks_archives(tmp_path)
+        archive = facts.ARCHIVES[split]
+        (tmp_path / archive.filename).touch()
+        os.truncate(tmp_path / archive.filename, archive.about)
+    assert not lacks_archives(tmp_path)
 
 
 def test_imagenet_elsewhere_is_converted_from_there(tmp_path: Path) -> None:
@@ -999,7 +1096,9 @@ def test_imagenet_elsewhere_is_converted_from_there(tmp_path: Path) -> None:
     refused = command_here("init", "data", status=4, cwd=tmp_path)
     call = refused.stderr.partition("needs no recipe for ImageNet: imagenet-prep ")[2]
     call = call.partition("\n")[0]
-    assert call == "convert data-shards --raw data"
+    assert call == "convert data-shards --raw data --allow-incomplete"
+    (tmp_path / "data/ILSVRC2012_img_val.tar").write_bytes(tar("ILSVRC2012_val_00000001.JPEG"))
+    command_here(*shlex.split(call), "--dry-run", cwd=tmp_path)
 
 
 def test_masks_without_a_suffix_are_told_from_those_with_one(tmp_path: Path) -> None:
@@ -1074,6 +1173,79 @@ def test_masks_below_many_folders_of_images_are_moved_away(
     command_here("init", "data", "--as", "coco", cwd=tmp_path)
 
 
+@pytest.mark.parametrize("has_masks", [False, True])
+def test_each_year_of_voc_gets_a_recipe_of_its_own(tmp_path: Path, has_masks: bool) -> None:
+    """Years are no classes, with masks or without; each advised command writes a recipe."""
+    years = {
+        f"{year}/{name}": data for year in ("VOC2007", "VOC2012") for name, data in VOC.items()
+    }
+    kept = {name: data for name, data in years.items() if not name.endswith("3.jpg")}
+    kept = {name: data for name, data in kept.items() if "3.xml" not in name}
+    masks = {f"VOC2007/SegmentationClass/{number}.png": None for number in range(3)}
+    Made({**kept, **(masks if has_masks else {})}).save(tmp_path / "data")
+    refused = command_here("init", "data", status=4, cwd=tmp_path)
+    assert "--as" not in refused.stderr
+    if has_masks:
+        return
+    commands = re.findall(r"^  imagenet-prep (init .*)$", refused.stderr, re.MULTILINE)
+    assert commands == ["init data/VOC2007", "init data/VOC2012"]
+    for command in commands:
+        command_here(*shlex.split(command), cwd=tmp_path)
+    assert existing(tmp_path, "VOC*.yaml")
+
+
+OBJECTS = {
+    f"{name}/{kind}.png": None for name in "ab" for kind in ("images/1", "masks/1", "masks/2")
+}
+
+
+def test_masks_of_objects_are_not_called_unread(tmp_path: Path) -> None:
+    """They are the objects; no advice to read them a second time."""
+    Made(OBJECTS).save(tmp_path / "data")
+    done = command_here("init", "data", cwd=tmp_path)
+    assert "4 boxes of 1 class" in done.stdout
+    assert "not read" not in done.stdout
+
+
+def test_a_damaged_mask_of_an_object_is_named(tmp_path: Path) -> None:
+    """The folders around it become no classes."""
+    Made({**OBJECTS, "a/masks/2.png": b"no image"}).save(tmp_path / "data")
+    refused = command_here("init", "data", status=4, cwd=tmp_path)
+    assert "data/a/masks/2.png: it is no image of a known format" in refused.stderr
+    assert "--as" not in refused.stderr
+
+
+def test_annotations_of_another_machine_lose_its_folders(tmp_path: Path) -> None:
+    """The advised --strip makes a recipe that has the boxes, and the advised key, too."""
+    names = [f"images/{number}.jpg" for number in range(3)]
+    records = [
+        {"id": i, "file_name": f"d/train/{i}.jpg", "width": 16, "height": 16} for i in range(3)
+    ]
+    boxes = [{"id": i, "image_id": i, "category_id": 1, "bbox": [1, 1, 3, 3]} for i in range(3)]
+    coco = {"images": records, "annotations": boxes, "categories": [{"id": 1, "name": "cat"}]}
+    Made({**images(*names), "c.json": json.dumps(coco).encode()}).save(tmp_path / "data")
+    refused = command_here("init", "data", status=4, cwd=tmp_path)
+    (option,) = re.findall(r"run init with (--strip \S+),", refused.stderr)
+    (key,) = re.findall(r"write in the recipe `(.*)`", refused.stderr)
+    done = command_here("init", "data", *option.split(), cwd=tmp_path)
+    assert "c.json annotates 3 of 3 images" in done.stdout
+    assert key in (tmp_path / "data.yaml").read_text()
+    command_here("convert", "out", "--config", "data.yaml", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("table_name", ["l.csv", "lists/l.csv"])
+def test_a_table_of_another_machine_loses_its_folders(tmp_path: Path, table_name: str) -> None:
+    """The advised command labels all images, which are in another folder here."""
+    names = [f"images/{number}.jpg" for number in range(3)]
+    lines = [f"q/train/{number}.jpg,{label}\n" for number, label in enumerate("aba")]
+    content = f"file,label\n{''.join(lines)}".encode()
+    Made({**images(*names), table_name: content}).save(tmp_path / "data")
+    refused = command_here("init", "data", status=4, cwd=tmp_path)
+    (command,) = re.findall(r"removed from their paths: imagenet-prep (.*)", refused.stderr)
+    done = command_here(*shlex.split(command), cwd=tmp_path)
+    assert "found 3 images in 2 classes" in done.stdout
+
+
 @pytest.mark.parametrize("members", [("1.jpg", "1.jpg"), ("x/1.jpg", "x/1.jpg")])
 def test_tars_with_files_of_one_name_are_unpacked_apart(
     members: tuple[str, str], tmp_path: Path
@@ -1114,3 +1286,17 @@ def test_many_parts_are_joined_in_the_order_of_their_numbers(tmp_path: Path) -> 
     command = re.findall(r"cat -- .*", refused.stderr)[0]
     subprocess.run(["bash", "-c", command], check=True, cwd=tmp_path)
     assert (tmp_path / "data/a.tar").read_bytes() == content
+
+
+def test_a_command_in_a_note_writes_another_recipe(tmp_path: Path) -> None:
+    """The note comes with a recipe, which is there then: the command runs as it is."""
+    lines = "".join(f"{name},{number % 2}\n" for number, name in enumerate(PETS))
+    Made({**images(*PETS), "l.csv": f"file,kind\n{lines}".encode()}).save(tmp_path / "data")
+    first = prep_here("init", "data", "--as", "class-folders", cwd=tmp_path)
+    for output in ("data-2.yaml", "data-3.yaml"):
+        words = first.stdout.partition("to use it: imagenet-prep ")[2].partition("\n")[0]
+        assert words.endswith(f" --output {output}"), first.stdout
+        advised = prep_here(*shlex.split(words), cwd=tmp_path)
+        assert advised.returncode == 0, advised.stderr
+        (tmp_path / "data.yaml").unlink()
+        first = prep_here("init", "data", "--as", "class-folders", cwd=tmp_path)

@@ -4,6 +4,8 @@ byte for byte those of the shards that convert makes.
 
 from __future__ import annotations
 
+import shlex
+import warnings
 from operator import attrgetter
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from made_folders import picture
 from made_sets import ENGINE, PART, annotated
 from made_tars import save
 from msgspec.structs import replace
+from running import command
 from test_consume import CONSUME, see
 
 import imagenet_prep
@@ -27,7 +30,7 @@ from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.recipes.recipe_set import RecipeSet
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:(a part of|the train images have no boxes):UserWarning"
+    "ignore:(a part of|the train records have no boxes):UserWarning"
 )
 
 WHOLE = ConvertOptions(allow_incomplete=True)
@@ -127,6 +130,9 @@ def test_sets_of_recipes(record: str, tmp_path: Path) -> None:
     assert [each.features for each in found] == [each.features for each in shards]
     if record == "inception":
         assert [VALUES(each) for each in found] == [VALUES(each) for each in shards]
+    with pytest.raises(UsageError, match="made with a recipe") as caught:
+        imagenet_prep.open(layout.data_dir, "train", source="raw")
+    assert caught.value.hint == f"add config={str(recipe)!r}"
 
 
 # a sequence ---------------------------------------------------------------------------------------
@@ -209,7 +215,7 @@ def test_what_is_missing_is_said_at_once(data_dir: Path, tmp_path: Path) -> None
     """No raw data, a part of it that nobody asked for, a split that is not there."""
     with pytest.raises(InputError, match=rf"no images .*{tmp_path}"):
         imagenet_prep.open(tmp_path, "train", source="raw")
-    with pytest.raises(IncompleteError, match="ILSVRC2012 is incomplete"):
+    with pytest.raises(IncompleteError, match=r"is incomplete\n.*\n.*or accept a part: options="):
         imagenet_prep.open(data_dir, "train", source="raw")
     with pytest.raises(InputError, match="has no split 'test'"):
         opened(Layout(data_dir), "test")
@@ -222,13 +228,16 @@ def test_what_is_missing_is_said_at_once(data_dir: Path, tmp_path: Path) -> None
 
 
 def test_what_convert_would_say_is_a_warning(data_dir: Path) -> None:
-    """That images or boxes of the split are missing; nothing of shards, or of other splits."""
+    """That images or boxes are missing."""
     with pytest.warns(UserWarning, match="a part of ILSVRC2012") as said:
         opened(Layout(data_dir))
-    texts = [str(warning.message) for warning in said]
-    assert any("the train images have no boxes" in text for text in texts)
-    assert any(text.endswith(f"annotate {data_dir}, then open the images again") for text in texts)
-    assert not any("shard" in text or "validation" in text for text in texts)
+    notes = [str(each.message) for each in said]
+    assert not any("shards" in note or "this set" in note for note in notes)
+    (boxes,) = [note for note in notes if "records have no boxes" in note]
+    annotate = boxes.partition(" is there; to add boxes, run ")[2]
+    assert annotate == f"imagenet-prep annotate {data_dir}"
+    command(*shlex.split(annotate)[1:])
+    assert any(record.boxes for record in opened(Layout(data_dir)))
     assert {each.filename for each in said} == {__file__}
 
 
@@ -237,7 +246,7 @@ def test_what_can_only_be_read_in_order_is_refused(made: MadeSet, tmp_path: Path
     layout = Layout(tmp_path / "data")
     layout.raw_dir.mkdir(parents=True)
     write_hugging_face(layout.raw_dir, made)
-    with pytest.raises(UsageError, match="can only be read in their order") as caught:
+    with pytest.raises(UsageError, match="can only be read one after another") as caught:
         opened(layout)
     assert "convert" in str(caught.value)
 
@@ -270,3 +279,13 @@ def test_words_that_do_not_fit(sound: Layout) -> None:
         imagenet_prep.open(sound.data_dir, "train", options=PART)  # type: ignore[call-overload]
     with pytest.raises(UsageError, match="expected 'shards' or 'raw'"):
         imagenet_prep.open(sound.data_dir, "train", source="tar")  # type: ignore[call-overload]
+
+
+def test_notes_on_shards_do_not_come_with_raw_data(tiny_data_dir: Path, made_tiny: MadeSet) -> None:
+    """No shards are made: their number doesn't matter."""
+    raw = made_tiny.archives["train"].parent
+    options = PART.replace(train_shards=1000)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        imagenet_prep.open(tiny_data_dir, "train", source="raw", raw=raw, options=options)
+    assert not any("empty" in str(warning.message) for warning in caught)

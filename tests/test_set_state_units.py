@@ -292,8 +292,8 @@ def test_ranks_that_are_not_merged(layout: Layout, done: bool) -> None:
             == f"{folder} holds shards of ranks that are not merged: 1 shard not done"
         )
         assert (
-            state.following
-            == f"run the missing ranks, and then this command, which until then lists them: {merge}"
+            state.following == "run the missing ranks, which the next command lists; "
+            f"then finish the set: {merge}"
         )
 
 

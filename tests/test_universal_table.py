@@ -405,7 +405,7 @@ def test_folders_of_another_machine_are_named_with_the_command(
     refused = prep_here("init", given, cwd=tmp_path)
     assert refused.returncode == 4
     counts, _, advice = error_lines(refused)[-1].partition(": imagenet-prep ")
-    assert counts == "  4 of 4 images, if paths lose their start"
+    assert counts == f"  4 of 4 images, with {prefix} removed from their paths"
     assert advice == f"init {given} {option}"
     command_here(*shlex.split(advice), cwd=tmp_path)
     (recipe,) = tmp_path.glob("*.yaml")
@@ -422,7 +422,7 @@ def test_folders_of_another_machine_are_named_with_the_command(
     [
         (
             2,
-            "  2 of 4 images, if paths lose their start: imagenet-prep init t.jsonl --strip /mnt/disk/",
+            "  2 of 4 images, with /mnt/disk/ removed from their paths: imagenet-prep init t.jsonl --strip /mnt/disk/",
         ),
         (1, None),
     ],
@@ -498,7 +498,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ("file_name,label\n1.jpg,a\n", "t.csv, line 2: {}/1.jpg is not there"),
         (
             "file_name,label\nthere.jpg,a\n1.jpg,b\n2.jpg,c\n",
-            "t.csv, line 3: 2 files of 3 do not exist, first: {}/1.jpg",
+            "t.csv, line 3: 2 files of 3 do not exist: {}/1.jpg, ",
         ),
         (
             "file_name,label\nthere.jpg,a\nthere.jpg,b\n",
@@ -516,8 +516,8 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ),
         (
             "file_name,label\nfolder,a\nthere.jpg,b\n1.jpg,c\n",
-            "t.csv, line 2: 2 files of 3 can't be read, first: {}/folder is a folder "
-            "expected every image that a row names; next: 1.jpg",
+            "t.csv, line 2: 2 files of 3 can't be read: {}/folder is a folder, 1.jpg "
+            "expected every image that a row names",
         ),
         (
             f"file_name,label\n{'x' * 300}.jpg,a\n",
@@ -561,7 +561,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ),
         (
             "file_name,xmin,ymin,xmax,ymax,class,width,height\nthere.jpg,1,1,9,9,a,20,20\n",
-            "t.csv, line 2: the size is 20 x 20 expected 16 x 16, as the image has",
+            "t.csv, line 2: width x height is 20 x 20 expected 16 x 16, the size of ",
         ),
         (
             "file_name,xmin,ymin,xmax,ymax,class,label\nthere.jpg,1,1,9,9,a,x\nthere.jpg,1,1,9,9,a,y\n",
@@ -574,7 +574,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ),
         (
             'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]], ""categories"": [1, 2]}"\n',
-            "t.csv, line 2: 1 box and 2 classes",
+            "t.csv, line 2: objects has 1 box and 2 classes",
         ),
         (
             'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]], ""categories"": 1}"\n',
@@ -709,6 +709,23 @@ def test_a_recipe_that_cannot_be_is_refused(tmp_path: Path, recipe: str, said: s
     assert said in refusal(tmp_path, recipe)
 
 
+def test_a_parquet_file_of_paths_is_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read as images, it has none; the command that is advised reads it."""
+    rows = [{"picture": "1.jpg", "label": "a"}, {"picture": "2.jpg", "label": "b"}]
+    for row in rows:
+        save(tmp_path / row["picture"], picture(row["picture"]))
+    content = in_memory(lambda file: pq.write_table(pa.Table.from_pylist(rows), file))
+    save(tmp_path / "t.parquet", content)
+    said = refusal(tmp_path, "source: {parquet: t.parquet}\n")
+    advised = f"imagenet-prep init {tmp_path}/t.parquet"
+    assert f"if a column has the paths of image files: {advised}; otherwise" in said
+    monkeypatch.chdir(tmp_path)
+    init(tmp_path / "t.parquet", tmp_path / "t.yaml", ENGINE)
+    assert "table: t.parquet" in (tmp_path / "t.yaml").read_text()
+
+
 def test_mixed_labels_are_refused(tmp_path: Path) -> None:
     """Texts and numbers in one column."""
     rows = [{"file_name": "1.jpg", "label": "a"}, {"file_name": "2.jpg", "label": 2}]
@@ -833,7 +850,7 @@ def test_init_takes_a_parquet_of_images_as_before(tmp_path: Path) -> None:
     path = tmp_path / "images.parquet"
     choice = choose_table(path, ENGINE, InitOptions(label="label"))
     assert choice.proposal.options == {"label": "label"}
-    with pytest.raises(UsageError, match="which holds the images themselves"):
+    with pytest.raises(UsageError, match="is for paths, and "):
         choose_table(path, ENGINE, InitOptions(image="image"))
 
 
@@ -843,8 +860,19 @@ def test_bytes_that_are_no_images_are_not_called_so(tmp_path: Path) -> None:
     rows = [{"file_name": "1.jpg", "md5": b"12"}]
     save(path, in_memory(lambda file: pq.write_table(pa.Table.from_pylist(rows), file)))
     for options in (InitOptions(), InitOptions(image="file_name")):
-        with pytest.raises(InputError, match="bytes, md5, whose first values are not images"):
+        with pytest.raises(InputError, match="the column md5 are not images"):
             choose_table(path, ENGINE, options)
+
+
+def test_images_of_an_unknown_format_in_a_table_are_to_be_converted(tmp_path: Path) -> None:
+    """An icon is an image, in a format that can't be read: the error doesn't say that it is none."""
+    path = tmp_path / "t.parquet"
+    rows = [{"image": b"\0\0\1\0\1\0"}]
+    save(path, in_memory(lambda file: pq.write_table(pa.Table.from_pylist(rows), file)))
+    with pytest.raises(InputError) as caught:
+        choose_table(path, ENGINE, InitOptions())
+    assert "not images in a known format\nexpected JPEG, PNG" in str(caught.value)
+    assert caught.value.hint.startswith("convert these images to PNG or JPEG; or, if")
 
 
 @pytest.mark.parametrize("name", ["t.txt", "t.xlsx", "gone.csv"])
@@ -972,13 +1000,27 @@ def test_the_recipe_of_a_table_has_the_columns_that_are_named(tmp_path: Path) ->
 
 
 def test_a_table_without_a_column_of_images_names_the_option(tmp_path: Path) -> None:
-    """There is no recipe yet to write it in."""
+    """There is no recipe yet to write it in: the command names a column of paths, if one is."""
     path = tmp_path / "t.csv"
-    save(path, b"photo,species\na.png,x\n")
-    with pytest.raises(InputError) as caught:
-        choose_table(path, ENGINE, InitOptions())
-    advised = f"name the column of the images: imagenet-prep init {path} --image COLUMN"
-    assert caught.value.hint == advised
+    for content, column in (
+        ("number,species\n1,x\n", "COLUMN"),
+        ("before,after\na.png,b.png\n", "before"),
+        ("old_file_name,new_file_name\na.png,b.png\n", "old_file_name"),
+    ):
+        path.write_text(content)
+        with pytest.raises(InputError) as caught:
+            choose_table(path, ENGINE, InitOptions())
+        advised = f"name the column of the images: imagenet-prep init {path} --image {column}"
+        assert caught.value.hint == advised
+
+
+def test_a_column_of_images_with_any_name_is_found(tmp_path: Path) -> None:
+    """The only column whose values are all names of images has the paths."""
+    rows = [{"photo": row["file_name"], "species": row["label"]} for row in LABELLED]
+    images(tmp_path, rows, "photo")
+    save(tmp_path / "t.csv", table(rows, "csv"))
+    choice = choose_table(tmp_path / "t.csv", ENGINE, InitOptions(label="species"))
+    assert choice.proposal.options == {"label": "species", "image": "photo"}
 
 
 def test_a_layout_that_one_table_cannot_have_is_refused(tmp_path: Path) -> None:
@@ -987,7 +1029,7 @@ def test_a_layout_that_one_table_cannot_have_is_refused(tmp_path: Path) -> None:
     save(tmp_path / "t.csv", table(LABELLED, "csv"))
     refused = prep_here("init", "t.csv", "--as", "coco", "-q", cwd=tmp_path)
     assert refused.returncode == 2
-    assert refused.stderr.startswith("error: --as coco with one table")
+    assert refused.stderr.startswith("error: --as coco can't be used with a table, ")
     assert not (tmp_path / "t.yaml").exists()
 
 
@@ -999,3 +1041,19 @@ def test_init_names_no_recipe_that_it_did_not_write(tmp_path: Path) -> None:
     assert refused.returncode == 4
     assert "convert it to JPEG or PNG, or remove it\n" in refused.stderr
     assert "data.yaml" not in refused.stderr
+
+
+def test_tables_of_other_splits_are_named_as_a_recipe_takes_them(tmp_path: Path) -> None:
+    """The note has the key `source` with each table: a recipe with it reads all."""
+    rows = [{"file_name": row["file_name"], "label": row["label"]} for row in LABELLED]
+    images(tmp_path / "data", rows)
+    save(tmp_path / "data/train.csv", table(rows[:3], "csv"))
+    save(tmp_path / "data/test.csv", table(rows[3:], "csv"))
+    recipe = tmp_path / "r.yaml"
+    summary = init(tmp_path / "data/train.csv", recipe, ENGINE)
+    (note,) = summary.passed
+    source = note.partition("in a recipe, ")[2].partition(" takes a table")[0]
+    assert source == "source: {table: {train: data/train.csv, test: data/test.csv}}"
+    recipe.write_text(f"{source}\n")
+    command_here("convert", tmp_path / "out", "--config", recipe)
+    assert len(read_split(tmp_path / "out", "test", set())) == len(rows) - 3

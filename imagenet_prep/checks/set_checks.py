@@ -143,15 +143,22 @@ def _missing(name: str, inventory: Inventory) -> Problem:
     info = inventory.infos.get(name)
     if info is not None:
         content = f"{number_of(info.records, 'record')} in {info.size:,} bytes"
-        remedy = remedy_own(inventory.state) if inventory.state.covers_plan else RESUME
+        remedy = _remedy_missing(inventory.state)
     elif inventory.is_unfinished or inventory.infos:
-        content, remedy = "it has not been made yet", RESUME
+        content, remedy = "it has not been made yet", _remedy_missing(inventory.state)
     else:
         content, remedy = f"a part of {inventory.dataset}", REMEDY_FOREIGN
     local = local_or_none(inventory.state.layout.shard_path(name))
     is_link = local is not None and local.is_symlink()
     detail = f"it is {'a broken link' if is_link else 'missing'}: {content}"
     return Problem(ProblemKind.MISSING_SHARD, name, detail, remedy, expected=content)
+
+
+def _remedy_missing(state: SetState) -> str:
+    """The command that makes a missing shard of this set: repair, convert, or that of its rank."""
+    if state.covers_plan:
+        return remedy_own(state)
+    return state.following if state.kind == "part" else RESUME
 
 
 def _stray(name: str, twin: str | None, inventory: Inventory) -> Problem:

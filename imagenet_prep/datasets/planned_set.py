@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import OptionValues, command_line, mention, path_word
+from imagenet_prep.escaping import OptionValues, mention
 from imagenet_prep.hints import CONVERT_AGAIN, Hint
 from imagenet_prep.model import ShardPlan
 from imagenet_prep.recorders.recorder import Recorder
@@ -61,6 +61,12 @@ class PlannedSplit(Struct, frozen=True):
         return range(plan.start, plan.stop)
 
 
+class ShardNote(str):
+    """A note on the number of shards, which doesn't matter where no shards are made."""
+
+    __slots__ = ()
+
+
 class PlannedSet(Struct, frozen=True):
     """A whole data set, planned.
 
@@ -70,8 +76,7 @@ class PlannedSet(Struct, frozen=True):
         settings: those that decide bytes.
         expected: images of the whole data set, by split.
         options: the settings that make the same set again.
-        notes: messages for the user, who makes shards; the plan keeps them.
-        reading_notes: by split, those for who reads its images without shards; None for all.
+        notes: messages for the user.
         asked: the inputs of the plan; None if only listing tells whether it still holds.
         lists: files to write before the first shard, with their content.
         recipe: the recipe's path, and the base of its relative paths.
@@ -88,31 +93,10 @@ class PlannedSet(Struct, frozen=True):
     lists: Mapping[AnyPath, bytes] = {}
     recipe: Mapping[str, str] = {}
     has_labels: bool = False
-    reading_notes: Mapping[str, Sequence[str]] | None = None
-
-    def notes_for(self, layout: Layout) -> tuple[str, ...]:
-        """The notes, with the folders of the set in their commands."""
-        return tuple(note_in_place(note, layout) for note in self.notes)
 
     def count_unlabelled(self, split: PlannedSplit) -> int:
         """The number of images of a split that lack a label; none where labels are not counted."""
         return split.catalog.count_by_label().get(0, 0) if self.has_labels else 0
-
-
-DATA_DIR = "DATA_DIR"
-"""The folder of the set in a note that a plan keeps: the set may be moved."""
-
-WITH_RAW = " (with the same --raw, if you gave it)"
-"""The option of the other folder of raw data in such a note."""
-
-
-def note_in_place(note: str, layout: Layout) -> str:
-    """A note that a plan keeps, with this set's folders."""
-    data_dir = command_line([path_word(str(layout.data_dir))])
-    with_raw = ""
-    if layout.raw is not None:
-        with_raw = f" {command_line(['--raw', path_word(str(layout.raw))])}"
-    return note.replace(WITH_RAW, with_raw).replace(DATA_DIR, data_dir)
 
 
 class Asked(Struct, frozen=True):

@@ -341,7 +341,7 @@ def _refused(
         check = f"check the user name and the access key, or set {variables}, and try again"
     new_account = f"; if you have no account, {answer_checks.new_account(url)}"
     browser = "; or sign in there with a browser, "
-    hint = Hint(check, new_account, browser, answer_checks.WITH_COOKIES)
+    hint = Hint(check, new_account, browser, answer_checks.with_cookies())
     return answer_checks.RefusedError(what, detail, hint)
 
 
@@ -353,6 +353,6 @@ def _denied_to_account(url: str, credentials: Credentials) -> AccessError:
         Hint(
             "ask the site whether this account has access; if a browser can fetch the file, move "
             "its copy into raw-data/, or ",
-            answer_checks.WITH_COOKIES,
+            answer_checks.with_cookies(),
         ),
     )

@@ -6,12 +6,11 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from imagenet_prep.datasets.planned_set import DATA_DIR, WITH_RAW, note_in_place
+from imagenet_prep.datasets.kept_notes import SAME_RAW, WHEN_STARTED
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import CommandLine, OptionValues, command, mention
 from imagenet_prep.hints import CONVERT_AGAIN, Hint
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.box_archives import BoxFiles
 from imagenet_prep.ilsvrc2012.box_search import (
     BOX_ARCHIVES,
     can_annotate,
@@ -45,7 +44,7 @@ def attach_boxes(
     if path is None and is_validation:
         raise InputError(
             f"no boxes for {split}: there is no file {layout.validation_boxes_csv}",
-            "--validation-boxes (in a recipe: validation_boxes) requires it",
+            "the setting validation_boxes requires it",
             _command_for_validation_boxes(layout),
         )
     if path is None:
@@ -63,7 +62,11 @@ def _parse(path: AnyPath, content: bytes, split: str, layout: Layout) -> BoxTabl
     try:
         return parse_boxes(content)
     except BoxesFault as fault:
-        make_again = move_away(path).then(_annotate_command(layout, split))
+        make_again = move_away(path)
+        if find_annotations(layout, split) is None and can_annotate(layout):
+            only = (("only", BOX_ARCHIVES[split]),)
+            make_again = make_again.then(command("download", layout.data_dir, only))
+        make_again = make_again.then(_annotate_command(layout, split))
         raise InputError(
             f"line {fault.line:,} of {path} can't be used",
             fault.reason,
@@ -85,65 +88,55 @@ def _annotate_command(layout: Layout, split: str) -> CommandLine:
 def _note_without_boxes(layout: Layout, split: str) -> str:
     """The note that a split has no boxes, with the commands that add them.
 
-    It names DATA_DIR for ``note_in_place``, and no path of this set: the plan keeps the note.
+    It names no path of this set: the plan keeps the note, and ``note_of_call`` adds them.
     """
     unread = find_annotations(layout, split)
-    steps = Hint(_steps_to_boxes(layout, split, unread), ", then ", CONVERT_AGAIN)
+    folder = "DATA_DIR"
+    make = Hint(mention("annotate", folder), SAME_RAW)
+    if not can_annotate(layout):
+        folder = "FOLDER"
+        put = f" with a local FOLDER, put its {layout.boxes_csv.name} into the folder of raw data"
+        make = Hint(mention("annotate", folder), put)
+    steps = Hint(make, ", then ", CONVERT_AGAIN)
     if unread is None:
+        download = mention("download", folder, "--only", BOX_ARCHIVES[split])
         return Hint(
-            f"no boxes for {split}: no annotations were there when this set was started; to add "
-            "boxes, run ",
+            f"no boxes for {split}: no annotations were there {WHEN_STARTED}; to add boxes, run ",
+            download,
+            ", then ",
             steps,
         )
     return Hint(
-        f"warning: the {split} records have no boxes, although {unread.path} was there when this "
-        "set was started; to add boxes, run ",
+        f"warning: the {split} records have no boxes, although {unread.path} was there "
+        f"{WHEN_STARTED}; to add boxes, run ",
         steps,
     )
 
 
-def note_for_reading(layout: Layout, split: str) -> str:
-    """The note that the images of a split, which are read without shards, have no boxes."""
-    unread = find_annotations(layout, split)
-    problem = f"no boxes for {split}: no annotations are there"
-    if unread is not None:
-        problem = f"the {split} images have no boxes, although {unread.path} is there"
-    steps = _steps_to_boxes(layout, split, unread)
-    note = Hint(f"{problem}; to add boxes, run ", steps, ", then open the images again")
-    return note_in_place(note, layout)
-
-
-def _steps_to_boxes(layout: Layout, split: str, unread: BoxFiles | None) -> Hint:
-    """The commands that make the file of boxes, for ``note_in_place``."""
-    download = Hint(mention("download", DATA_DIR, "--only", BOX_ARCHIVES[split]), ", then ")
-    make = Hint(mention("annotate", DATA_DIR), WITH_RAW)
-    if not can_annotate(layout):
-        download = Hint(mention("download", "FOLDER", "--only", BOX_ARCHIVES[split]), ", then ")
-        put = f" with a local FOLDER, put its {layout.boxes_csv.name} into the folder of raw data"
-        make = Hint(mention("annotate", "FOLDER"), put)
-    return Hint(download, make) if unread is None else make
-
-
 def _command_for_validation_boxes(layout: Layout) -> str:
-    """The command that makes the file of validation boxes, after the one that downloads missing
-    annotations. Neither takes an object store: a local folder is advised for it.
-
-    annotate requires those of train too.
+    """The advice to make the file of validation boxes. annotate takes no object store:
+    a local folder is advised for it.
     """
     if not can_annotate(layout):
         annotate = mention("annotate", "FOLDER", "--validation-boxes")
         put = f" with a local FOLDER, and put it into {layout.raw_dir}"
         return Hint("make it with ", annotate, put)
-    make = _annotate_command(layout, facts.VALIDATION)
+    return Hint("make it: ", commands_for_boxes(layout, facts.VALIDATION))
+
+
+def commands_for_boxes(layout: Layout, split: str) -> CommandLine:
+    """The command that makes the file of a split's boxes, after the one that downloads missing
+    annotations; annotate requires those of train in any case.
+    """
+    make = _annotate_command(layout, split)
     missing_archives: list[str] = []
-    for split in facts.SPLITS:
-        if find_annotations(layout, split) is None:
-            missing_archives.append(BOX_ARCHIVES[split])
-    if missing_archives:
-        only = ",".join(missing_archives)
-        download = command("download", layout.data_dir, (("only", only),))
-        make = download.then(make)
-    return Hint("make it: ", make)
+    for needed in dict.fromkeys((facts.TRAIN, split)):
+        if find_annotations(layout, needed) is None:
+            missing_archives.append(BOX_ARCHIVES[needed])
+    if not missing_archives:
+        return make
+    only = ",".join(missing_archives)
+    return command("download", layout.data_dir, (("only", only),)).then(make)
 
 
 # other boxes --------------------------------------------------------------------------------------

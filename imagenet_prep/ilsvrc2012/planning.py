@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from imagenet_prep.datasets import order
-from imagenet_prep.datasets.planned_set import PlannedSet, PlannedSplit, cut
+from imagenet_prep.datasets.kept_notes import WILL_BE_EMPTY
+from imagenet_prep.datasets.planned_set import PlannedSet, PlannedSplit, ShardNote, cut
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.astray import refuse_empty
@@ -31,7 +31,7 @@ from imagenet_prep.ilsvrc2012.plan_inputs import (
     require_sources,
     saved_plan,
 )
-from imagenet_prep.ilsvrc2012.planned_boxes import attach_boxes, note_for_reading
+from imagenet_prep.ilsvrc2012.planned_boxes import attach_boxes
 from imagenet_prep.ilsvrc2012.settings import ENTRY, ConvertOptions, check_options
 from imagenet_prep.images import format_of
 from imagenet_prep.model import Engine, Progress
@@ -62,35 +62,29 @@ def plan(
     layout = records.layout
     sources = require_sources(layout, splits)
     notes: list[str] = []
-    reading_notes: dict[str, list[str]] = {}
     if splits:
         options = options.replace(check="header")
         unchanged_plan = saved_plan(records, options, sources)
         if unchanged_plan is not None:
             return unchanged_plan
     else:
-        reading_notes = _note_missing_files(sources, options)
-        notes += itertools.chain.from_iterable(reading_notes.values())
+        notes += _note_missing_files(sources, options)
     catalogs: dict[str, Catalog] = {}
     for split, source in sources.items():
         catalogs[split] = _list_images(source, engine, progress, options.part)
+        if not catalogs[split]:
+            refuse_empty(layout, source, options.part)
     by_class = train_counts(layout) or {}
     if not splits:
-        parts, unread = _check_complete(layout, sources, catalogs, options, by_class)
-        for notes_by_split in (parts, unread):
-            notes += itertools.chain.from_iterable(notes_by_split.values())
-            _add_by_split(reading_notes, notes_by_split)
+        notes += _check_complete(layout, sources, catalogs, options, by_class)
         _refuse_encoded_again(catalogs.values(), layout)
     planned: list[PlannedSplit] = []
     for split, catalog in catalogs.items():
-        if not catalog:
-            refuse_empty(layout, sources[split], options.part)
         if not splits:  # a repair has the number of shards from the manifest
             notes += _check_count(split, len(catalog), options.shards(split))
         split_plan, split_notes = _plan_split(catalog, sources[split], layout, options, by_class)
         planned.append(split_plan)
         notes += split_notes
-        _add_by_split(reading_notes, {split: _notes_for_reading(split_notes, layout, split)})
     expected: dict[str, int] = {}
     for split in facts.SPLITS:
         expected[split] = expected_images(catalogs.get(split), split, options.part, by_class)
@@ -102,14 +96,7 @@ def plan(
         options=options.chosen(),
         notes=tuple(notes),
         asked=ask(layout, options, sources),
-        reading_notes=reading_notes,
     )
-
-
-def _add_by_split(notes_by_split: dict[str, list[str]], more: Mapping[str, Iterable[str]]) -> None:
-    """Add notes to those of each split."""
-    for split, notes in more.items():
-        notes_by_split.setdefault(split, []).extend(notes)
 
 
 def _list_images(source: ImageSource, engine: Engine, progress: Progress, part: Part) -> Catalog:
@@ -140,11 +127,6 @@ def _plan_split(
     return replace(split_plan, facts=entries), notes
 
 
-def _notes_for_reading(split_notes: Sequence[str], layout: Layout, split: str) -> list[str]:
-    """The notes of ``_plan_split`` for who makes no shards: they are about boxes alone."""
-    return [note_for_reading(layout, split)] if split_notes else []
-
-
 def _by_class(
     catalog: Catalog, by_class: Mapping[str, int], part: Part
 ) -> dict[str, Mapping[str, int]]:
@@ -163,28 +145,26 @@ def _by_class(
 # completeness -------------------------------------------------------------------------------------
 
 
-_ALLOW_INCOMPLETE = (
+ALLOW_INCOMPLETE = (
     "run the same command with --allow-incomplete "
-    "(in a recipe: allow_incomplete: true; in Python: allow_incomplete=True)"
+    "(in a recipe: allow_incomplete: true; in Python: ConvertOptions(allow_incomplete=True))"
 )
+"""How a command, a recipe or Python accepts a part of ImageNet."""
 
 
-def _note_missing_files(
-    sources: Mapping[str, ImageSource], options: ConvertOptions
-) -> dict[str, list[str]]:
-    """Notes on copies that lack files, by split; raises IncompleteError if that is not allowed."""
-    lacking: dict[str, str] = {}
+def _note_missing_files(sources: Mapping[str, ImageSource], options: ConvertOptions) -> list[str]:
+    """Notes on copies that lack files; raises IncompleteError if that is not allowed."""
+    lacking: list[str] = []
     for split, source in sources.items():
         if source.missing:
-            lacking[split] = f"{split} lacks {source.missing}"
+            lacking.append(f"{split} lacks {source.missing}")
     if lacking and not options.allow_incomplete:
         raise IncompleteError(
             f"{options.part.name} is incomplete",
-            "; ".join(lacking.values()),
-            f"get the missing files, or {_ALLOW_INCOMPLETE}",
+            "; ".join(lacking),
+            f"get the missing files, or {ALLOW_INCOMPLETE}",
         )
-    name = options.part.name
-    return {split: [f"a part of {name}: {text}"] for split, text in lacking.items()}
+    return [f"a part of {options.part.name}: {text}" for text in lacking]
 
 
 def _check_count(split: str, images: int, shards: int) -> list[str]:
@@ -195,15 +175,14 @@ def _check_count(split: str, images: int, shards: int) -> list[str]:
     if shards > most_shards:
         raise UsageError(
             f"can't cut {number_of(images, 'image')} into {number_of(shards, f'{split} shard')}",
-            f"expected at most {number_of(most_shards, 'shard')}: one per image, or 1,024 for "
-            "fewer images",
+            f"expected at most {number_of(most_shards, 'shard')}",
             set_number,
         )
     if shards <= images:
         return []
     counts = f"{number_of(images, 'image')} in {number_of(shards, 'shard')}"
-    consequence = f"{shards - images:,} of these will be empty"
-    return [f"{split}: {counts}: {consequence}; {set_number}"]
+    consequence = f"{shards - images:,} {WILL_BE_EMPTY}"
+    return [ShardNote(f"{split}: {counts}: {consequence}; {set_number}")]
 
 
 def _check_complete(
@@ -212,13 +191,13 @@ def _check_complete(
     catalogs: Mapping[str, Catalog],
     options: ConvertOptions,
     by_class: Mapping[str, int],
-) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Check that all images are present; return the notes on each split that lacks some, and those
-    on its copies that were not read.
+) -> list[str]:
+    """Check that all images are present; if not,
+    the message also names copies that were not read.
     """
     missing: list[str] = []
-    parts: dict[str, list[str]] = {}
-    unread: dict[str, list[str]] = {}
+    parts: list[str] = []
+    unread: list[str] = []
     has_surplus = is_short = False
     for split in facts.SPLITS:
         catalog = catalogs.get(split)
@@ -228,14 +207,14 @@ def _check_complete(
         missing.append(text)
         has_surplus |= has_too_many(catalog, split, options.part, by_class)
         is_short |= has_too_few(catalog, split, options.part, by_class)
-        parts[split] = [_part_of(catalog, split, options.part, by_class)]
+        parts.append(_part_of(catalog, split, options.part, by_class))
         if split in sources:
-            unread[split] = other_copies(layout, sources[split])
+            unread += other_copies(layout, sources[split])
     if missing and not options.allow_incomplete:
         error = _other_number(missing, options.part, short=is_short, surplus=has_surplus)
-        error.choices = [*itertools.chain.from_iterable(unread.values())]
+        error.choices = unread
         raise error
-    return parts, unread
+    return [*parts, *unread]
 
 
 def _part_of(catalog: Catalog | None, split: str, part: Part, by_class: Mapping[str, int]) -> str:
@@ -262,7 +241,7 @@ def _other_number(
         steps = "get the missing images and remove those that are too many"
     else:
         what, steps = f"{part.name} is incomplete", "get the missing images"
-    hint = f"{steps}, or {_ALLOW_INCOMPLETE}"
+    hint = f"{steps}, or {ALLOW_INCOMPLETE}"
     return IncompleteError(what, "; ".join(deviations), hint)
 
 

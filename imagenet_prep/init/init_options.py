@@ -9,11 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from imagenet_prep.escaping import CommandLine, command, path_word
-from imagenet_prep.hints import Hint, has_command, parts_of
-from imagenet_prep.storage.durable import unused_path
-
-_OUTPUT = "--output"
+from imagenet_prep.escaping import command
 
 
 class InitOptions(Struct, frozen=True):
@@ -27,6 +23,7 @@ class InitOptions(Struct, frozen=True):
         names: the file of the names of classes.
         strip: what is taken off every path in tables and lists.
         output: the recipe's file.
+        target: the recipe that this run writes, also if the user names none.
     """
 
     structure: str | None = None
@@ -36,8 +33,9 @@ class InitOptions(Struct, frozen=True):
     names: Path | None = None
     strip: str | None = None
     output: Path | None = None
+    target: Path | None = None
 
-    def command(self, folder: object, **changes: object) -> CommandLine:
+    def command(self, folder: object, **changes: object) -> str:
         """The command of init with these options, of which ``changes`` replaces some;
         structure is called `as`.
         """
@@ -57,27 +55,16 @@ class InitOptions(Struct, frozen=True):
         settings += [("split", f"{split}={place}") for split, place in splits.items()]
         return command("init", folder, tuple(settings))
 
-
-def into_new_recipe(note: str, recipe: Path) -> str:
-    """A note whose commands of init write another recipe than the one that was just written."""
-    if not has_command(note):
-        return note
-    other_recipe = unused_path(str(recipe.with_suffix("")), recipe.suffix)
-    parts: list[str] = []
-    for part in parts_of(note):
-        if isinstance(part, CommandLine) and part.words[1:2] == ("init",):
-            words = _with_output(part.words, recipe, other_recipe)
-            parts.append(CommandLine(words, part.in_sentence))
-        else:
-            parts.append(part)
-    return Hint(*parts)
+    def command_for_another(self, folder: object, **changes: object) -> str:
+        """The command of init that writes another recipe than this run, for a note of it."""
+        if self.target is None:
+            return self.command(folder, **changes)
+        number = 2
+        while (output := _numbered(self.target, number)).exists():
+            number += 1
+        return self.command(folder, **changes, output=output)
 
 
-def _with_output(words: tuple[str, ...], recipe: Path, other_recipe: str) -> tuple[str, ...]:
-    """The words of a command of init that writes ``other_recipe``, if it would write ``recipe``."""
-    if _OUTPUT in words:
-        place = words.index(_OUTPUT)
-        if words[place + 1] != path_word(recipe):
-            return words
-        words = (*words[:place], *words[place + 2 :])
-    return (*words, _OUTPUT, path_word(other_recipe))
+def _numbered(path: Path, number: int) -> Path:
+    """The path of a file next to another, with a number in its name."""
+    return path.with_name(f"{path.stem}-{number}{path.suffix}")

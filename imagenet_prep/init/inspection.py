@@ -12,7 +12,6 @@ from pathlib import Path
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import CommandLine
 from imagenet_prep.init.annotation_search import find_annotations
 from imagenet_prep.init.file_endings import DATA, LARGEST_TEXT, MOST_READ, PACKED, ending_of
 from imagenet_prep.init.init_options import InitOptions
@@ -93,19 +92,23 @@ class Inspection(Struct, frozen=True):
         lengths = self.listing.lengths.tolist()
         return zip(self.listing.names, lengths, strict=True)
 
-    def command(self, **changes: object) -> CommandLine:
+    def command(self, **changes: object) -> str:
         """The command of init for the folder, with these options in place of others."""
         return self.options.command(self.folder, **changes)
 
-    def command_unlabelled(self) -> CommandLine:
+    def command_for_another(self, **changes: object) -> str:
+        """The same for a note of a run that writes a recipe: the command writes another one."""
+        return self.options.command_for_another(self.folder, **changes)
+
+    def command_unlabelled(self) -> str:
         """The command that takes all items without labels."""
         return self.command_without_columns(**{"as": "unlabelled", "names": None})
 
-    def command_without_columns(self, **changes: object) -> CommandLine:
+    def command_without_columns(self, **changes: object) -> str:
         """The command of init for a structure that takes no columns of tables."""
         return self.command(label=None, image=None, **changes)
 
-    def command_as(self, structure: str) -> CommandLine:
+    def command_as(self, structure: str) -> str:
         """The command that reads the folder by one structure."""
         return self.command(**{"as": structure})
 

@@ -40,9 +40,9 @@ def unreadable(folder: Path, images: Sequence[str], content: Content | None) -> 
     files = number_of(len(images), "file")
     problem = f"{folder} holds {files} that can't be read with the others: {listed(images)}"
     if content == "array":
-        return InputError(problem, "expected only arrays", "move other files away")
+        return InputError(problem, "expected only arrays", f"move these files out of {folder}")
     expected = f"expected {', '.join(FORMATS_OF_CONTENT[content or 'image'])}"
-    return InputError(problem, expected, "convert such files, or move them away")
+    return InputError(problem, expected, f"convert these files, or move them out of {folder}")
 
 
 def strange_among(names: Iterable[str], content: Content | None) -> list[str]:
@@ -61,10 +61,7 @@ def strange(
     others.
     """
     others = number_of(fit, "array" if content == "array" else "image")
-    hint = (
-        f"move one kind out of {place}; or write a recipe with only one kind: source: {{files: "
-        "'FOLDER/**/*.jpg'}"
-    )
+    hint = f"move the images or the arrays out of {place}"
     if in_tar:
         hint = "pack it again with only images or only arrays"
     problem = f"{place} holds {counted(names)} next to {others}: {listed(names)}"

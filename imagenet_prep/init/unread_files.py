@@ -12,15 +12,18 @@ from pathlib import Path
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import CommandLine
 from imagenet_prep.hints import Hint, join_hints
 from imagenet_prep.init.column_options import unused_columns
 from imagenet_prep.init.file_endings import ARCHIVES, ending_of
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.label_tables import LabelsFile, LabelsRefusal
+from imagenet_prep.init.packed_files import unpacking_hint
 from imagenet_prep.init.proposal import Interpretation
 from imagenet_prep.init.structures import known_structures
 from imagenet_prep.init.unfit_files import strange
 from imagenet_prep.recipes.formats import all_formats
+from imagenet_prep.recipes.misread_folders import in_flow
 from imagenet_prep.recipes.path_parts import counted, grouped, has_ending
 from imagenet_prep.sources.folders import EMPTY, HIDDEN, PRIVATE
 from imagenet_prep.sources.tars import noun_of
@@ -78,7 +81,12 @@ def _outside_of_containers(
     if tars:
         noun = noun_of(tars)
         taken = listed(interpretation.containers) or item_files
-        losses.append(_unread_fault(inspection, noun, tars, f"only {taken}, or only {noun}s"))
+        fault = _unread_fault(inspection, noun, tars, f"only {taken}, or only {noun}s")
+        unpacking = unpacking_hint(inspection.folder, tars)
+        if isinstance(unpacking, CommandLine) and not interpretation.containers:
+            hint = Hint("to read the images in it, unpack: ", unpacking, "; or ", fault.hint)
+            fault = InputError(fault.what, fault.detail, hint)
+        losses.append(fault)
     items = [name for name in inspection.items if name not in containers]
     if containers and items:
         place = interpretation.containers[0]
@@ -176,7 +184,6 @@ def _notes_by_ending(names: Sequence[str]) -> list[str]:
 # faults of files that would be missed -------------------------------------------------------------
 
 _TO_CSV = "write {} labels to a CSV with the columns filename and label, and run init again"
-_MATLAB = ".mat"
 _KNOWN_FORMS = "expected CSV, TSV, JSON, JSON lines, or a path and its label in each line"
 _FAULTS = {
     "packed": (
@@ -222,11 +229,6 @@ def _fault(inspection: Inspection, reason: str, names: Sequence[str], tool: str 
         hint = f"move {them} away"
         if can_be_unpacked:
             hint = f"unpack {them}, or move {them} away"
-    elif all(has_ending(name, _MATLAB) for name in names):
-        hint = (
-            "write the labels to a table, or read them in Python: source: {python: ...}, "
-            "as docs/recipes/table.md shows"
-        )
     else:
         hint = _TO_CSV.format("their" if reason == "annotations" else "the")
         hint = _hint_for_tool(inspection, tool) or hint
@@ -313,11 +315,12 @@ def _unread_splits(
     expected = "expected a file of image paths for each split"
     hint = "list the images of each split in a file, such as train.txt, and run init again"
     if proposal is not None and proposal.annotations:
-        split = next(iter(table.splits.splits.values()))
+        places = {split: {"manifest": f"{split}.txt"} for split in table.splits.splits.values()}
+        keys = in_flow({"splits": places})[1:-1]
         expected = "expected splits that the annotations name"
         hint = (
-            "list the images of each split in a file, and write in the recipe: splits: "
-            f"{{{split}: {{manifest: {split}.txt}}, ...}}"
+            "list the images of each split in a file next to the recipe, and write in the recipe: "
+            f"{keys}"
         )
     if proposal is not None and proposal.table is not None:
         expected = "expected the splits in the table of labels, or a file of paths for each"
@@ -360,4 +363,4 @@ def _label_command(inspection: Inspection, table: LabelsFile) -> str:
     """The command of init that reads the labels of a table."""
     label = f"{table.name}:{table.label}" if table.label else table.name
     structure = "with-labels" if inspection.items else "tars-with-labels"
-    return inspection.command(**{"as": structure, "label": label})
+    return inspection.command_for_another(**{"as": structure, "label": label})

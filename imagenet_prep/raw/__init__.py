@@ -10,7 +10,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.reading.absent_sets import no_split_named
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.reading.values import any_number
@@ -23,9 +23,12 @@ from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.text import either, number_of
 
 if TYPE_CHECKING:
+    from imagenet_prep.datasets.dataset import Dataset
     from imagenet_prep.datasets.declarations import MakingOptions
     from imagenet_prep.datasets.planned_set import PlannedSet, PlannedSplit
+    from imagenet_prep.model import Engine
     from imagenet_prep.raw.raw_set import RawSet
+    from imagenet_prep.state.set_records import SetRecords
 
 _Path = str | os.PathLike[str]
 
@@ -130,8 +133,9 @@ def _open_raw(
             "leave out join; or convert the raw data, and open its shards",
         )
     from imagenet_prep import registry
+    from imagenet_prep.datasets.kept_notes import note_of_reading
+    from imagenet_prep.datasets.planned_set import ShardNote
     from imagenet_prep.engines import make_engine
-    from imagenet_prep.model import Silent
     from imagenet_prep.raw.raw_set import RawSet
     from imagenet_prep.state.set_records import SetRecords
 
@@ -141,13 +145,17 @@ def _open_raw(
     options = options or dataset.options
     _refuse_skipping(options)
     set_records = SetRecords(layout)
-    registry.refuse_other_set(set_records, dataset)
-    planned = dataset.plan(set_records, engine, options, Silent())
-    notes = planned.notes
-    if planned.reading_notes is not None:
-        notes = tuple(planned.reading_notes.get(split, ()))
-    for note in notes:
-        warnings.warn(note.removeprefix("warning: "), stacklevel=3)
+    try:
+        registry.refuse_other_set(set_records, dataset)
+    except UsageError as error:
+        raise _without_recipe(error, set_records) from None
+    planned = _plan(dataset, set_records, engine, options)
+    for note in planned.notes:
+        if isinstance(note, ShardNote):
+            continue
+        text = note_of_reading(note, layout)
+        if text:
+            warnings.warn(text.removeprefix("warning: "), stacklevel=3)
     planned_split = _require_split(planned, split, layout)
     lists = any_number(planned.entry.features)
     numbering = Numbering.read(planned.entry, planned.settings)
@@ -157,12 +165,40 @@ def _open_raw(
     return records
 
 
+def _plan(
+    dataset: Dataset, records: SetRecords, engine: Engine, options: MakingOptions
+) -> PlannedSet:
+    """The plan of the set; the error for a part of ImageNet has the argument of ``open``."""
+    from imagenet_prep.ilsvrc2012.planning import ALLOW_INCOMPLETE
+    from imagenet_prep.model import Silent
+
+    try:
+        return dataset.plan(records, engine, options, Silent())
+    except IncompleteError as error:
+        accepting = "accept a part: options=imagenet_prep.ConvertOptions(allow_incomplete=True)"
+        error.hint = error.hint.replace(ALLOW_INCOMPLETE, accepting)
+        raise
+
+
+def _without_recipe(error: UsageError, records: SetRecords) -> UsageError:
+    """The error for the folder of a recipe's set, without the recipe, as Python names it."""
+    from imagenet_prep import registry
+
+    first_records = records.first_set()
+    dataset = registry.known_set(first_records, first_records.usable_manifest)
+    path = getattr(dataset, "path", None)
+    hint = "add config=..., with the path of its recipe"
+    if path is not None and path.is_file():
+        hint = f"add config={str(path)!r}"
+    return UsageError(error.what, "expected config, the recipe: without it, ImageNet is read", hint)
+
+
 def _refuse_skipping(options: MakingOptions) -> None:
     """Raise UsageError if damaged images would have to be known in advance."""
     if options.on_damaged == "skip":
         hint = (
-            "leave out on_damaged, and use Loader(on_damaged='skip'); or convert, and open the "
-            "shards"
+            "leave out on_damaged, and use imagenet_prep.torch.Loader(..., on_damaged='skip'); or "
+            "convert, and open the shards"
         )
         expected = "expected on_damaged: refuse, since damaged images are found when they are read"
         raise UsageError("raw data can't be opened with on_damaged: skip", expected, hint)
@@ -277,9 +313,9 @@ def _load_values(path: Path) -> dict[str, Any]:
     if isinstance(content, dict):
         return content
     if not isinstance(content, list):
-        raise _other_content(path, json.dumps(content)[:40])
+        raise _other_content(path, f"the JSON value {json.dumps(content)[:40]}")
     if len(content) != _VALIDATION:
-        raise _other_content(path, number_of(len(content), "value"))
+        raise _other_content(path, f"a list of {number_of(len(content), 'value')}")
     return _RealByImage({_name_of_image(number): value for number, value in enumerate(content, 1)})
 
 
@@ -298,7 +334,7 @@ def _refuse_no_file(path: Path) -> None:
 
 def _other_content(path: Path, content: str) -> InputError:
     expected = (
-        f"expected {{file name: value}}, or a list of {_VALIDATION:,} values, one for each "
+        f'expected {{"file name": value}}, or a list of {_VALIDATION:,} values, one for each '
         "validation image of ImageNet"
     )
     return InputError(f"{path} holds {content}", expected)

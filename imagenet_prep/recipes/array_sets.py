@@ -32,7 +32,8 @@ from imagenet_prep.sources.array_files import ArrayFile
 from imagenet_prep.sources.array_formats import counts_from_1
 from imagenet_prep.sources.catalog import CatalogBuilder
 from imagenet_prep.sources.names import shown_name
-from imagenet_prep.sources.stored_arrays import StoredArray
+from imagenet_prep.sources.obstacles import NoFilesError
+from imagenet_prep.sources.stored_arrays import SAVE_AS_NPZ, StoredArray
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.text import listed
 
@@ -47,6 +48,12 @@ def list_arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
     metadata = _read_metadata(paths)
     array_paths = [path for path in paths if path.name not in NAMES]
     arrays, notes = open_all(array_paths)
+    if array_paths and not arrays and not notes:
+        raise NoFilesError(
+            f"no array in {listed(map(str, array_paths))}",
+            "expected a file of arrays, or a pickle with an array or a dictionary of arrays",
+            SAVE_AS_NPZ,
+        )
     parts, notes_on_unread = _parts_of_splits(arrays, metadata.words)
     notes += notes_on_unread
     if arrays and not parts:
@@ -206,11 +213,24 @@ def _sort_by_role(
     are_values_of_images = all(array.stored.shape[:1] == (count,) for array in value_arrays)
     if len(images) == 1 and are_values_of_images:
         return images[0], value_arrays, class_texts
+    raise _not_of_images(members, images)
+
+
+def _not_of_images(members: Sequence[FoundArray], images: Sequence[FoundArray]) -> InputError:
+    """The error for several arrays of images, or for arrays of another length than theirs."""
     paths = listed(dict.fromkeys(str(array.path) for array in members))
     shapes = ", ".join(map(_name_and_shape, members))
-    raise InputError(
-        f"{paths}: these arrays are not images with a label each: {shapes}",
-        "expected one array of images, and as many labels as images, in each split",
+    if len(images) > 1:
+        names = listed(array.name for array in images)
+        return InputError(
+            f"{paths}: {len(images)} arrays hold images, {names}: {shapes}",
+            "expected one array of images in each split",
+            "save each with its labels in a folder of its own, and run init for each folder",
+        )
+    return InputError(
+        f"{paths}: the arrays have different lengths: {shapes}",
+        f"expected a value for each image of {images[0].name}",
+        "correct these files, and run the same command again",
     )
 
 

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.box_policy import CORRECT, fault
+from imagenet_prep.recipes.columns import has_ending_of
 from imagenet_prep.recipes.row_source import (
+    FILES,
     IMAGE_IN_RECIPE,
+    MASKS,
     Rows,
     TableRow,
     find_roles,
@@ -99,7 +102,7 @@ def _read_table(path: Path, split: str) -> tuple[list[str], Iterator[TableRow]]:
     try:
         lines, columns = read_rows(content, form)
     except LabelsFault as error:
-        raise fault(error.place(path), error.reason) from error
+        raise fault(error.place(path), error.reason, hint=error.hint or CORRECT) from error
     return [*columns], _rows_of(path, split, "line", lines, columns)
 
 
@@ -135,6 +138,40 @@ def column_names(path: Path) -> list[str]:
     return []
 
 
+def unusual_columns(path: Path) -> list[str]:
+    """The columns of paths of images in a table where none has a usual name; [] if one has."""
+    names = column_names(path)
+    file_names = [name for name in names if name.endswith("_file_name") and name not in MASKS]
+    if len(file_names) == 1 or any(name in FILES for name in names):
+        return []
+    return _columns_of_image_paths(path)
+
+
+def _columns_of_image_paths(path: Path) -> list[str]:
+    """The columns of a table whose first values all end as the names of images or arrays do; none
+    if it can't be read.
+    """
+    with contextlib.suppress(InputError):
+        _, all_rows = _read_table(path, "")
+        rows = list(itertools.islice(all_rows, _PROBED))
+        names = rows[0].values if rows else ()
+        return [name for name in names if _are_image_paths(rows, name)]
+    return []
+
+
+def _are_image_paths(rows: Sequence[TableRow], column: str) -> bool:
+    for row in rows:
+        value = row.values[column]
+        if not isinstance(value, str):
+            return False
+        if not has_ending_of("image", value) and not has_ending_of("array", value):
+            return False
+    return True
+
+
+_PROBED = 100
+"""Rows that are read to find the columns of paths."""
+
 _LONGEST = 1 << 20
 """Bytes of a line that are read to find the names of columns."""
 
@@ -148,12 +185,16 @@ def _parquet_rows(path: Path, split: str) -> tuple[list[str], Iterator[TableRow]
     Raises:
         InputError: it is damaged, or holds the images themselves.
     """
-    from imagenet_prep.sources.parquets import has_images, read_table
+    from imagenet_prep.sources.parquets import first_heads, has_images, read_table
 
     if has_images(path):
         expected = "expected texts and numbers, which name and describe images"
-        hint = "if they are images, write `parquet` in place of `table` in the recipe's `source`"
-        raise InputError(f"{path} has a column of bytes", expected, hint)
+        column, _ = first_heads(path)
+        hint = (
+            f"if {column} holds images, write `parquet` in place of `table` in the recipe's "
+            f"`source`; otherwise write the file again without {column}"
+        )
+        raise InputError(f"{path} has a column of bytes, {column}", expected, hint)
     columns = read_table(path)
     first_column: Sequence[Any] = next(iter(columns.values()), ())
     numbers = range(1, len(first_column) + 1)

@@ -130,7 +130,7 @@ def _copy(
     """Run the pass: copy the images of ``rows`` from ``start`` on, in order, each to its bundle."""
     total = catalog.size(rows)
     done = catalog.size(rows[:start])
-    progress.begin(f"reading {_name_archives(catalog, rows)} in order", total, "B", done)
+    progress.begin(f"reading {name_archives(catalog, rows)} in order", total, "B", done)
     with bundles:
         images = _read_in_order(catalog, rows[start:])
         for position, (row, data) in enumerate(images, start + 1):
@@ -167,18 +167,23 @@ def _take_up(paths: Sequence[Path], sizes: Sequence[int]) -> None:
 
 
 def _damaged(path: AnyPath, detail: str) -> InputError:
+    """The error for a bundle; raw data that was consumed has no other copy of its images."""
+    folder = path.parent.parent
+    if not (folder / "record.json").exists():
+        hint = "run the same command again: it copies the images from the raw data again"
+        return InputError(f"{path} is not as it was written", detail, hint)
     return InputError(
         f"{path} is not as it was written, and its images may exist nowhere else",
         detail,
         Hint(
-            "if the raw data is there, run the same command again; if it was consumed, move "
-            f"{path.parent.parent} away and get the raw data again with ",
+            f"move {folder} away, get the raw data again with ",
             mention("download"),
+            ", and run the same command again: finished shards are kept",
         ),
     )
 
 
-def _name_archives(catalog: Catalog, rows: Sequence[int]) -> str:
+def name_archives(catalog: Catalog, rows: Sequence[int]) -> str:
     """The name of the archive, or of the first of several, for messages."""
     numbers = sorted({catalog.container_ids[row] for row in rows})
     if not numbers:

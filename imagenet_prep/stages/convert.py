@@ -12,11 +12,13 @@ from imagenet_prep.datasets.copies import samples_by_shard, were_copies
 from imagenet_prep.datasets.dataset import Dataset
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.identity import find_changed
+from imagenet_prep.datasets.kept_notes import note_of_call
 from imagenet_prep.datasets.planned_set import PlannedSet, PlannedSplit, plan_name
 from imagenet_prep.datasets.stored_plan import plan_again, plan_of, warn_of_listing
 from imagenet_prep.errors import OtherCopyError, UsageError, WriteError
 from imagenet_prep.escaping import command
 from imagenet_prep.hints import Hint
+from imagenet_prep.ilsvrc2012.planned_boxes import commands_for_boxes
 from imagenet_prep.model import Engine, Problem, Progress, ShardPlan, Silent
 from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS, refuse_images, refuse_other_set
 from imagenet_prep.shards.consumable import (
@@ -183,8 +185,10 @@ class _Conversion(Struct, frozen=True):
         refuse_lost(plan_on_disk, planned.splits, layout)
         if options.consume:
             check_consumable(planned.splits, layout)
-        for note in planned.notes_for(layout):
+        notes = tuple(note_of_call(note, layout) for note in planned.notes)
+        for note in notes:
             progress.note(note)
+        planned = replace(planned, notes=notes)
         return cls(
             records=records,
             engine=engine,
@@ -232,7 +236,7 @@ class _Conversion(Struct, frozen=True):
             self._claim.check()
         existing.refuse_foreign(layout, self.plan, overwrite=overwrites)
         if not overwrites:
-            existing.refuse_replaced(records, self.plan, changed)
+            existing.refuse_replaced(records, self.plan, changed, commands_for_boxes)
         replaced = existing.replaced if overwrites else ()
         journal.forget({*changed, *replaced})
         replacement = self._replacement_of(replaced, pending)
@@ -310,17 +314,20 @@ class _Conversion(Struct, frozen=True):
             needs += work.needs(self.layout)
         return needs
 
-    @property
-    def _may_consume(self) -> bool:
-        """Whether the raw data could give its space to the shards, once its digests are known."""
+    def _consuming_needs(self, works: Sequence[Work]) -> list[Need] | None:
+        """The disk space if the raw data gives its own to the shards; None if it can't, whether or
+        not its digests are known.
+        """
         entry, options, layout = self.plan.dataset, self.options, self.layout
         if self.share or options.consume or options.overwrite:
-            return False
+            return None
         if entry.kind == RECIPE or entry.classes:
-            return False
+            return None
         if SetState.judge(self.records).kind == "finished":
-            return False
-        return is_consumable(self.planned.splits, layout)
+            return None
+        if not is_consumable(self.planned.splits, layout):
+            return None
+        return consuming_needs(works, layout, self.engine.workers)
 
     def make(self, journal: Journal) -> tuple[list[ShardPlan], list[Problem]]:
         """Save the plan, remove what it replaces, and make the unfinished shards.
@@ -337,7 +344,7 @@ class _Conversion(Struct, frozen=True):
         works = lay_out(self.splits, todo, layout, options)
         freed = freed_space(self.replacement, plan, layout, self.progress)
         needs = [*self.needs(works), *freed]
-        refuse_lack(needs, may_consume=self._may_consume)
+        refuse_lack(needs, consuming=self._consuming_needs(works))
         self._claim.check()
         name = run_name()
         if self.share:
@@ -477,7 +484,7 @@ class _Conversion(Struct, frozen=True):
         elif self.options.consume:
             finish_consuming(self.splits, layout)
         splits = tuple(summary_of(split, shards, journal) for split in self.splits)
-        notes = self.planned.notes_for(layout)
+        notes = self.planned.notes
         if self.share:
             return ConvertSummary(splits, tuple(problems), notes)
         for split in splits:
