@@ -1,4 +1,4 @@
-"""What prevents or questions a reading of tars, each with the command that unpacks them."""
+"""Faults and doubts of tars that init reads, each with the command that unpacks them."""
 
 from __future__ import annotations
 
