@@ -293,7 +293,8 @@ def test_ranks_that_are_not_merged(layout: Layout, done: bool) -> None:
         )
         assert (
             state.following
-            == f"run the missing ranks, and then this command, which until then lists them: {merge}"
+            == "run the ranks that are not done; to list them, and then to finish the set: "
+            f"{merge}"
         )
 
 

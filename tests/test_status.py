@@ -173,7 +173,7 @@ def test_what_repair_can_not_mend(converted: Layout) -> None:
     stray = converted.data_dir / "train-00009-of-00008"
     stray.write_bytes(b"x")
     assert verify(converted, ENGINE).problems
-    assert f"{stray.name}: move it away" in stage(converted, "verify").detail
+    assert f"{stray.name}: move each stray file away" in stage(converted, "verify").detail
     assert status(converted).following == f"imagenet-prep verify {converted.data_dir}"
     stray.unlink()
     converted.manifest_path.write_bytes(b"{")

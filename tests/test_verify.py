@@ -371,7 +371,7 @@ def test_shards_without_a_record(tmp_path: Path) -> None:
     assert [problem.detail for problem in verdict.problems] == ["it holds no record"] * 3
     quick = verify(Layout(tmp_path), ENGINE, depth="quick", allow_incomplete=True)
     for problem in (*verdict.problems, *quick.problems):
-        assert problem.remedy.endswith("fewer images than shards, it is as it should be")
+        assert problem.remedy.endswith("fewer images than shards: then some shards hold no record")
     assert verdict.flavour == "none"
 
 

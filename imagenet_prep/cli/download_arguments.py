@@ -94,6 +94,7 @@ def download_options(params: Mapping[str, Any], site: Site | None) -> DownloadOp
         base_url=params["base_url"] or BASE_URL,
         connections=params["connections"],
         check_digest=not params["no_digest"],
+        cookies=params["cookies"],
     )
 
 

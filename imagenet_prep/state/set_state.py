@@ -166,7 +166,7 @@ class SetState(Struct, frozen=True, dict=True):
             merge = merge_command(layout)
             if self.missing:
                 return Hint(
-                    "run the missing ranks, and then this command, which until then lists them: ",
+                    "run the ranks that are not done; to list them, and then to finish the set: ",
                     merge,
                 )
             return Hint("finish it: ", merge)
