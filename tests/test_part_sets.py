@@ -285,7 +285,7 @@ def test_the_command_line_and_a_recipe_make_a_part(
     command("convert", layout.data_dir, *words)
     assert "as listed: all 2,346 listed images are in." in command("verify", layout.data_dir).stdout
     refused = command("convert", layout.data_dir, "-c", recipe, "--classes", "imagenette", status=2)
-    assert "--classes with --config" in refused.stderr
+    assert "--classes can't be used with --config" in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,9 @@ def read_job(
     options = convert_options(params)
     if params["allow_python"]:
         raise UsageError(
-            "--allow-python without --config", "expected a recipe with source: {python: ...}"
+            "--allow-python can't be used without --config",
+            "it lets a recipe run the Python code that its source names",
+            "name the recipe with --config, or leave --allow-python out",
         )
     return layout, ILSVRC2012, options
 
@@ -93,7 +95,8 @@ def _refuse_with_recipe(params: Mapping[str, Any]) -> None:
     for name in sorted(names):
         for option in written_options(call, {name}):
             hint = _in_recipe(name, params["config"])
-            raise UsageError(f"{option} with --config", "expected it in the recipe instead", hint)
+            fault = f"{option} can't be used with --config"
+            raise UsageError(fault, "a recipe holds all settings of its set", hint)
 
 
 def _in_recipe(name: str, recipe: Path) -> str:
@@ -106,8 +109,8 @@ def _in_recipe(name: str, recipe: Path) -> str:
 
     if name in SHARD_COUNTS.values():
         return (
-            f"write shards: {{SPLIT: NUMBER, ...}} in {recipe}, with all splits, "
-            "and no shard_size or num_shards"
+            f"write shards: {{SPLIT: NUMBER, ...}} in {recipe}, with a number for every split, "
+            "and remove shard_size or num_shards if it is there"
         )
     file = read(recipe)
     table = ConvertOptions if is_imagenet(file) else Recipe

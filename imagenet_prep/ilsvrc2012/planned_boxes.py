@@ -6,8 +6,9 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from imagenet_prep.datasets.planned_set import annotate_command
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import CommandLine, OptionValues, command, mention
+from imagenet_prep.escaping import command, mention
 from imagenet_prep.hints import CONVERT_AGAIN, Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.box_search import (
@@ -61,20 +62,12 @@ def _parse(path: AnyPath, content: bytes, split: str, layout: Layout) -> BoxTabl
     try:
         return parse_boxes(content)
     except BoxesFault as fault:
-        make_again = move_away(path).then(_annotate_command(layout, split))
+        make_again = move_away(path).then(annotate_command(layout, split))
         raise InputError(
             f"line {fault.line:,} of {path} can't be used",
             fault.reason,
             Hint("set the file aside, and make it again: ", make_again),
         ) from fault
-
-
-def _annotate_command(layout: Layout, split: str) -> CommandLine:
-    """The command that makes the file of a split's boxes again."""
-    settings: OptionValues = Layout(layout.data_dir, layout.raw).elsewhere()
-    if split == facts.VALIDATION:
-        settings = (*settings, ("validation_boxes", True))
-    return command("annotate", layout.data_dir, settings)
 
 
 # no boxes -----------------------------------------------------------------------------------------
@@ -117,7 +110,7 @@ def _command_for_validation_boxes(layout: Layout) -> str:
         annotate = mention("annotate", "DATA_DIR", "--validation-boxes")
         put = f" in a local folder, and put it into {layout.raw_dir}"
         return Hint("make it with ", annotate, put)
-    make = _annotate_command(layout, facts.VALIDATION)
+    make = annotate_command(layout, facts.VALIDATION)
     missing_archives: list[str] = []
     for split in facts.SPLITS:
         if find_annotations(layout, split) is None:
@@ -142,14 +135,19 @@ def _refuse_other_boxes(
     if recorded in (None, entry["sha256"]):
         return
     totals = _dictionary_in(written, "totals") or {}
-    annotate = _annotate_command(layout, split)
+    annotate = annotate_command(layout, split)
     move_file = move_away(path)
     move_record = move_away(record_path)
     raise InputError(
         f"{path} is not the file that annotate wrote",
         f"expected {totals.get('boxes', 'other')} boxes and SHA-256 {recorded}, "
         f"got {entry['count']} and {entry['sha256']}",
-        Hint("make it again: ", move_file.then(annotate), "; to use it as it is: ", move_record),
+        Hint(
+            "make it again: ",
+            move_file.then(annotate),
+            "; to make another set with it as it is: ",
+            move_record,
+        ),
     )
 
 

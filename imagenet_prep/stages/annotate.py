@@ -321,7 +321,7 @@ def _wnid_of(split: str, folder: str, name: str) -> str:
 
 def _problem(subject: str, detail: str) -> Problem:
     """The problem of an annotation; one that was read by its wrong name can be renamed."""
-    remedy = "no action needed: the image of this file gets no boxes"
+    remedy = "nothing is required: convert gives the image of such a file no boxes"
     if detail.startswith(_EXPECTED_FOLDER):
         remedy = (
             "to get its boxes, move it into the folder of its class "

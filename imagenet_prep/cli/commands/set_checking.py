@@ -93,7 +93,11 @@ def verify(data_dir: Path | None, quiet: bool, **params: Any) -> CommandOutcome:
 
 def _no_ranks(data: str) -> UsageError:
     """The error for a share of data that one process checks."""
-    return UsageError(f"--rank with {data}", "expected --rank with a folder of shards")
+    return UsageError(
+        f"--rank can't be used with {data}",
+        "a rank checks its share of the shards in a folder",
+        "leave --rank out",
+    )
 
 
 def _verify_raw(data_dir: Path | None, params: Mapping[str, Any], quiet: bool) -> CommandOutcome:

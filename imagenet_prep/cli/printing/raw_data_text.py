@@ -76,8 +76,7 @@ def _print_annotated(split: BoxesSummary) -> None:
     files = number_of(totals.files, "file")
     boxes = number_of(totals.boxes, "box", "boxes")
     if split.split == facts.TRAIN:
-        files += f" (original: {facts.BOX_FILES:,})"
-        boxes += f" (original: {facts.BOXES:,})"
+        files += f" (the original archive: {facts.BOXES:,} boxes from {facts.BOX_FILES:,} files)"
     state = "unchanged" if split.up_to_date else "written"
     tell(
         f"annotate: {split.split}: {boxes} from {files}; {split.csv_path} is {state}",
