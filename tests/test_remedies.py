@@ -272,6 +272,29 @@ def test_shards_of_ranks_that_did_not_run(tmp_path: Path, made_tiny: MadeSet) ->
     assert "run the ranks that are not done" in remedies.pop()
 
 
+def test_the_folder_above_a_set(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """verify and status name the set below it, and no download."""
+    converted(tmp_path / "up/a", made_tiny)
+    refused = command("verify", tmp_path / "up", status=4).stderr
+    assert refused.endswith(f": imagenet-prep verify {tmp_path}/up/a\n")
+    said = command("status", tmp_path / "up").stdout
+    assert said.endswith(f"next: imagenet-prep status {tmp_path}/up/a\n")
+
+
+def test_a_damaged_manifest_without_plan_and_shards(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """It may be of any set: no command of ImageNet is named."""
+    layout = converted(tmp_path, made_tiny)
+    for path in (*layout.data_dir.glob("*-of-*"), layout.plan_path):
+        path.unlink()
+    layout.manifest_path.write_text("{")
+    refused = command("verify", tmp_path, status=4).stderr
+    assert "manifest.json can't be understood" in refused
+    assert "remove manifest.json and run the same imagenet-prep convert again" in refused
+    layout.manifest_path.unlink()
+    convert(layout, ENGINE, PART)
+    assert not verify(layout, ENGINE).problems
+
+
 def test_the_order_of_shards_that_can_not_be_read(tmp_path: Path, made_tiny: MadeSet) -> None:
     """It is unknown, not another one: one shard is cut short, or has a folder in its place."""
     layout = converted(tmp_path, made_tiny)
