@@ -252,7 +252,7 @@ STRAY = ("../../stray.JPEG", "a/../../../stray", "/stray", "a//b", ".", "x" * 30
             "folders",
             ["a.JPEG", "b.JPEG", "a.JPEG"],
             1,
-            r"train/n01440764/a\.JPEG would be the file of two records, one of them in train-",
+            r"two records would be saved as train/n01440764/a\.JPEG, one of them in train-",
         ),
         ("webdataset", ["a.JPEG"], 0, "record 0 at byte 0 has label 0"),
     ],
@@ -336,7 +336,7 @@ def test_shards_with_images_of_one_name_are_refused_in_folders(tmp_path: Path) -
     for _ in range(2):
         with pytest.raises(
             InputError,
-            match=r"train/n01440764/a\.JPEG would be .* two records, one of them in train-0000\d-of",
+            match=r"saved as train/n01440764/a\.JPEG, one of them in train-0000\d-of",
         ):
             export(layout, "folders", tmp_path / "out", ENGINE)
         assert list(files_below(tmp_path / "out")) == ["train/n01440764/a.JPEG"]
@@ -792,7 +792,7 @@ def test_a_record_that_is_not_as_the_manifest_says(tmp_path: Path) -> None:
     )
     with pytest.raises(
         InputError,
-        match=r"record 0 .*: the feature 'y' does not hold .*\nexpected what manifest.json of this set",
+        match=r"record 0 .*: the feature 'y' does not hold .*\nexpected the features that manifest.json of this set",
     ):
         export(layout, "webdataset", tmp_path / "out", ENGINE)
     assert files_below(tmp_path / "out") == {}

@@ -187,7 +187,9 @@ def test_verified(converted: Layout) -> None:
     verify(converted, ENGINE, depth="quick")
     assert stage(converted, "verify").state == "partly"
     verify(converted, ENGINE)
-    assert stage(converted, "verify") == StageStatus("verify", "done", f"{INCOMPLETE} repaired: 3")
+    assert stage(converted, "verify") == StageStatus(
+        "verify", "done", f"{INCOMPLETE} repaired: 3 images"
+    )
     assert status(converted).following == f"imagenet-prep report {converted.data_dir}"
     os.utime(converted.shard_path("train-00001-of-00008"))
     assert stage(converted, "verify").state == "partly"

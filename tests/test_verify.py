@@ -714,7 +714,7 @@ def test_many_missing_shards_are_one_line(
     ]
     raw = made_tiny.archives["train"].parent
     to_do = f"to do: make it again: imagenet-prep repair {layout.data_dir} --raw {raw}"
-    assert lines[-3:] == [to_do, "incomplete: 1 problem found.", "repaired: 3"]
+    assert lines[-3:] == [to_do, "incomplete: 1 problem found.", "repaired: 3 images"]
     value = json.loads(layout.verdict_path.read_bytes())
     assert [problem["subject"] for problem in value["problems"]] == gone
     page = pipeline.report(layout, ENGINE, samples=0).path.read_text()

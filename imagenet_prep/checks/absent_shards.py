@@ -40,9 +40,7 @@ def no_shards(
     absence = f"no {either(dataset.splits)} shards in {layout.output_dir}"
     folders = layout.sets_below()
     if folders:
-        return InputError(
-            absence, f"found sets in {listed(map(str, folders))}", retry(folders[0])
-        )
+        return InputError(absence, f"found sets in {listed(map(str, folders))}", retry(folders[0]))
     above = layout.output_dir.parent
     if layout.output_dir.name == RAW_NAME and Layout(above).find_shards():
         return InputError(absence, "found shards in the folder above it", retry(above))

@@ -107,7 +107,7 @@ class Meaning(Struct, frozen=True):
 def _not_as_recorded(record: Record, feature: str, content: str) -> InputError:
     return InputError(
         f"{record.place}: the feature {feature!r} does not hold {content}",
-        "expected what manifest.json of this set says",
+        "expected the features that manifest.json of this set lists",
         remedy(record.shard),
     )
 

@@ -244,8 +244,8 @@ def _crc_of(path: Path) -> int:
 def same_name(shard: str, path: str) -> InputError:
     """The error for a second image with the path of another."""
     return InputError(
-        f"{path} would be the file of two records, one of them in {shard}",
-        "expected a file of its own for each record",
+        f"two records would be saved as {path}, one of them in {shard}",
+        "expected another file name for each record",
         "export to webdataset: it keeps every record, whatever its name",
     )
 
