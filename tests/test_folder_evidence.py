@@ -583,7 +583,7 @@ def test_split_takes_lists_of_any_name(tmp_path: Path) -> None:
             ["train=none", "test=two"],
             "and no such value in a column that init can read as splits\nexpected a file that lists images, or one of one, two",
         ),
-        (["train=one", "test=l.txt"], "train is a folder, test is a list file"),
+        (["train=one", "test=l.txt"], "train=one is a folder, test=l.txt is a list file"),
     ],
 )
 def test_a_split_that_is_nothing_is_refused(tmp_path: Path, splits: list[str], said: str) -> None:
@@ -640,8 +640,17 @@ def test_a_split_that_no_recipe_would_have_is_refused(tmp_path: Path, name: str)
     with pytest.raises(UsageError) as caught:
         run_init(tmp_path, "in", *options)
     assert said in str(caught.value)
-    assert "without --split: imagenet-prep init" in str(caught.value)
     assert not (tmp_path / "r.yaml").exists()
+    if "x.lst" not in texts:
+        assert "without --split: imagenet-prep init" in str(caught.value)
+        return
+    bad_list = tmp_path / "in" / "y.lst"
+    assert caught.value.hint == f"correct {bad_list} and run the same command again"
+    if "l.csv" in texts:
+        return
+    bad_list.write_text("a/a1.jpg\n")
+    made, _ = run_init(tmp_path, "in", *options)
+    assert {split.name: len(split.catalog) for split in made.splits} == {"train": 2, "test": 1}
 
 
 def test_split_takes_folders_of_any_name_next_to_a_table(tmp_path: Path) -> None:
@@ -723,7 +732,7 @@ CUB_AT_FAULT = {
     "other classes": (
         "image_class_labels.txt",
         "1 1\n2 1\n3 2\n",
-        "image_class_labels.txt has other classes than the class folders",
+        "image_class_labels.txt has no line for image 4, 002",
     ),
 }
 

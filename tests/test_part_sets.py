@@ -202,7 +202,7 @@ def test_exactly_these_classes_are_there(
     assert [problem.subject for problem in missing] == ["train", "validation"]
     assert all("n02102040 (English springer" in problem.detail for problem in missing)
     assert (missing[0].expected, missing[0].got) == ("3", "2")
-    assert missing[0].remedy == "make the set again from all classes"
+    assert missing[0].remedy == "make the set again from all images"
     assert verify(layout, ENGINE, allow_incomplete=True).problems == problems
     assert any(
         f"and a wnid of the classes of three, got {facts.labels()[whole.wnids[3]]}" in each.detail

@@ -191,7 +191,9 @@ def test_what_is_missing_is_named_by_rank(layout: Layout) -> None:
         merge(layout)
     detail = "expected all shards: these are the shards of ranks 0, 1, 3 (of 4)"
     assert caught.value.detail == detail
-    assert caught.value.hint.startswith("run these ranks again, or the same imagenet-prep convert ")
+    assert caught.value.hint.startswith(
+        "run these ranks again; or make what is missing without ranks: imagenet-prep convert "
+    )
     assert existing(layout.state_dir, "*") == before
     make_ranks(layout, 1, 3, 0)
     merge(layout)
@@ -203,11 +205,30 @@ def test_shards_of_no_rank_are_not_asked_of_ranks(layout: Layout) -> None:
     convert(layout, ENGINE, PART)
     layout.manifest_path.unlink()
     layout.shard_path("train-00004-of-00008").unlink()
-    with pytest.raises(InputError, match="1 of 16 shards are not done") as caught:
+    with pytest.raises(InputError, match="1 of 16 shards is not done") as caught:
         merge(layout)
-    assert caught.value.hint == (
-        "run the same imagenet-prep convert without --rank: finished shards are kept"
-    )
+    assert caught.value.hint.startswith("to make what is missing: imagenet-prep convert ")
+
+
+def test_merge_of_a_finished_set_that_lacks_a_shard_names_repair(layout: Layout) -> None:
+    """Its manifest records the shard; convert could not replace a folder in its place."""
+    convert(layout, ENGINE, PART)
+    path = layout.shard_path("train-00004-of-00008")
+    path.unlink()
+    with pytest.raises(InputError) as caught:
+        merge(layout)
+    assert caught.value.hint.startswith(f"make it again: imagenet-prep repair {layout.data_dir}")
+    path.mkdir()
+    with pytest.raises(InputError) as caught:
+        merge(layout)
+    assert caught.value.hint.startswith("move the folder away, then make it again: ")
+
+
+def test_missing_shards_of_ranks_are_not_advised_to_the_same_rank_again(layout: Layout) -> None:
+    """The same convert with its --rank would make none of them."""
+    make_ranks(layout, 0)
+    merging = f"then finish the set: imagenet-prep merge {layout.data_dir}"
+    assert all(merging in problem.remedy for problem in verify(layout, ENGINE).problems)
 
 
 def test_a_rank_without_shards_keeps_none(layout: Layout) -> None:

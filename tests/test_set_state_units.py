@@ -292,9 +292,8 @@ def test_ranks_that_are_not_merged(layout: Layout, done: bool) -> None:
             == f"{folder} holds shards of ranks that are not merged: 1 shard not done"
         )
         assert (
-            state.following
-            == "run the ranks that are not done; to list them, and then to finish the set: "
-            f"{merge}"
+            state.following == "run the missing ranks, which the next command lists; "
+            f"then finish the set: {merge}"
         )
 
 

@@ -443,8 +443,31 @@ def test_another_server_is_advised_by_the_variable_that_counts(
     assert "AWS" not in str(failure("gs://b/a", lost))
     missing = OSError("status code: 404 <Code>ContainerNotFound</Code>")
     assert "the store finds no container az://b" in str(failure("az://b/a", missing))
-    elsewhere = OSError("Received redirect without LOCATION, perhaps another region")
-    assert "AWS_REGION may not be the region" in str(failure("s3://b/a", elsewhere))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Received redirect without LOCATION, perhaps another region",
+        "status code: 400 <Code>AuthorizationHeaderMalformed</Code>",
+        "status code: 301 <Code>PermanentRedirect</Code>",
+    ],
+)
+def test_another_region_is_advised_and_not_another_server(answer: str) -> None:
+    """To try again would not help, nor would another URL."""
+    error = failure("s3://b/a", OSError(answer))
+    assert isinstance(error, InputError)
+    assert "set AWS_REGION to the region of the bucket" in error.hint
+
+
+def test_a_server_without_a_scheme_is_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library of object stores panics at such an address."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "localhost:9000")
+    monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
+    client.cache_clear()
+    with pytest.raises(UsageError, match="AWS_ENDPOINT_URL is 'localhost:9000'") as caught:
+        locate("s3://bucket/a").exists()
+    assert "AWS_ENDPOINT_URL=http://localhost:9000 and AWS_ALLOW_HTTP=true" in caught.value.hint
 
 
 @pytest.mark.parametrize("value", ["inf", "nan", "1e300", "soon"])

@@ -24,7 +24,8 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import InputError, PrepError, SpaceError, UsageError, WriteError
-from imagenet_prep.ilsvrc2012.facts import ARCHIVES, TRAIN, VALIDATION
+from imagenet_prep.hints import parts_of
+from imagenet_prep.ilsvrc2012.facts import ARCHIVES, SPLITS, TRAIN, VALIDATION
 from imagenet_prep.model import Silent
 from imagenet_prep.sources.slices import FileSlices
 from imagenet_prep.stages import untar as untar_module
@@ -217,7 +218,9 @@ def test_a_missing_archive_is_said(tiny_data_dir: Path) -> None:
     layout = Layout(tiny_data_dir)
     layout.archive_path(ARCHIVES[VALIDATION]).unlink()
     in_its_place = layout.archive_path(ARCHIVES[VALIDATION])
-    in_its_place.mkdir()  # something of that name exists
+    in_its_place.mkdir()
+    assert refused(layout).what == f"{in_its_place} is a folder"
+    in_its_place.rmdir()
     progress = Silent()
     assert [split.split for split in untar(layout, ThreadEngine(1), progress=progress).splits] == [
         TRAIN
@@ -226,9 +229,36 @@ def test_a_missing_archive_is_said(tiny_data_dir: Path) -> None:
         f"validation: skipped, because {layout.raw_dir} has no file ILSVRC2012_img_val.tar, "
         "and no other archive of its images"
     )
-    in_its_place.rmdir()
     layout.archive_path(ARCHIVES[TRAIN]).unlink()
-    assert refused(layout).hint == f"imagenet-prep download {tiny_data_dir}"
+    shutil.rmtree(layout.images_dir(TRAIN))
+    assert refused(layout).hint.startswith(f"imagenet-prep download {tiny_data_dir}    ")
+
+
+def test_an_archive_in_data_dir_itself_is_named_and_the_advice_moves_it(
+    tiny_data_dir: Path, tmp_path: Path
+) -> None:
+    """The archives are there, so the advice is no download of them."""
+    data_dir = tmp_path / "data"
+    (tiny_data_dir / "raw-data").rename(data_dir)
+    for _ in range(2):
+        fault = refused(Layout(data_dir))
+        assert " is not in the folder of raw data" in fault.what
+        subprocess.run(parts_of(fault.hint)[0], shell=True, check=True)
+    assert untar(Layout(data_dir), ThreadEngine(1)).written > 0
+
+
+def test_images_in_folders_need_no_archive(tiny_data_dir: Path) -> None:
+    """The archives may be removed after untar: nothing is left to do, and no download is advised."""
+    layout = Layout(tiny_data_dir)
+    untar(layout, ThreadEngine(1))
+    for split in SPLITS:
+        layout.archive_path(ARCHIVES[split]).unlink()
+    progress = Silent()
+    assert untar(layout, ThreadEngine(1), progress=progress).splits == ()
+    assert progress.notes == [
+        f"{split}: skipped, because its images are in folders: {layout.images_dir(split)}"
+        for split in SPLITS
+    ]
 
 
 def test_a_full_disk_is_exit_7_and_the_next_run_goes_on(small_disk: Path, tmp_path: Path) -> None:
@@ -377,7 +407,7 @@ def test_a_copy_in_order_that_fails_is_not_called_done(
     progress = Silent()
     with pytest.raises(InputError, match="damaged"):
         untar(layout, ThreadEngine(1), progress=progress)
-    assert progress.notes[-1] == "2 failures, the first one as follows; finished classes are kept"
+    assert progress.notes[-1] == "2 errors; finished class folders are kept. The first error:"
     assert images(layout) == {}
 
 

@@ -176,10 +176,10 @@ def _missing(name: str, inventory: Inventory) -> Problem:
 
 
 def _remedy_missing(state: SetState) -> str:
-    """The remedy for a shard of this set that is not there; one rank makes only its own shards."""
-    if state.kind == "part":
-        return state.following
-    return remedy_own(state) if state.covers_plan else RESUME
+    """What makes a shard of this set that is not there: repair, convert, or the rank it is of."""
+    if state.covers_plan:
+        return remedy_own(state)
+    return state.following if state.kind == "part" else RESUME
 
 
 def _stray(name: str, twin: str | None, inventory: Inventory) -> Problem:

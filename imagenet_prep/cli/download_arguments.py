@@ -67,8 +67,8 @@ def _refuse_options_of_imagenet(params: Mapping[str, Any]) -> None:
             option = name.replace("_", "-")
             raise UsageError(
                 f"--{option} can't be used with --source {params['source']}",
-                "it is for image-net.org and its mirrors",
-                f"leave --{option} out",
+                f"--{option} is for --source imagenet, the default",
+                f"leave out --{option}",
             )
 
 

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from imagenet_prep.datasets.kept_notes import SAME_RAW
 from imagenet_prep.datasets.planned_set import annotate_command
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command, mention
@@ -44,7 +45,7 @@ def attach_boxes(
     if path is None and is_validation:
         raise InputError(
             f"no boxes for {split}: there is no file {layout.validation_boxes_csv}",
-            "--validation-boxes (in a recipe: validation_boxes) requires it",
+            "the setting validation_boxes requires it",
             _command_for_validation_boxes(layout),
         )
     if path is None:
@@ -62,7 +63,11 @@ def _parse(path: AnyPath, content: bytes, split: str, layout: Layout) -> BoxTabl
     try:
         return parse_boxes(content)
     except BoxesFault as fault:
-        make_again = move_away(path).then(annotate_command(layout, split))
+        make_again = move_away(path)
+        if find_annotations(layout, split) is None and can_annotate(layout):
+            only = (("only", BOX_ARCHIVES[split]),)
+            make_again = make_again.then(command("download", layout.data_dir, only))
+        make_again = make_again.then(annotate_command(layout, split))
         raise InputError(
             f"line {fault.line:,} of {path} can't be used",
             fault.reason,
@@ -76,16 +81,18 @@ def _parse(path: AnyPath, content: bytes, split: str, layout: Layout) -> BoxTabl
 def _note_without_boxes(layout: Layout, split: str) -> str:
     """The note that a split has no boxes, with the commands that add them.
 
-    It names no path of this set: the plan keeps the note.
+    It names no path of this set: the plan keeps the note, and ``note_of_call`` adds them.
     """
     unread = find_annotations(layout, split)
-    make = Hint(mention("annotate", "DATA_DIR"), " (with the same --raw, if you gave it)")
+    folder = "DATA_DIR"
+    make = Hint(mention("annotate", folder), SAME_RAW)
     if not can_annotate(layout):
-        put = f" in a local folder, put its {layout.boxes_csv.name} into the folder of raw data"
-        make = Hint(mention("annotate", "DATA_DIR"), put)
+        folder = "FOLDER"
+        put = f" with a local FOLDER, put its {layout.boxes_csv.name} into the folder of raw data"
+        make = Hint(mention("annotate", folder), put)
     steps = Hint(make, ", then ", CONVERT_AGAIN)
     if unread is None:
-        download = mention("download", "DATA_DIR", "--only", BOX_ARCHIVES[split])
+        download = mention("download", folder, "--only", BOX_ARCHIVES[split])
         return Hint(
             f"no boxes for {split}: no annotations were there when this set was started; to add "
             "boxes, run ",
@@ -107,8 +114,8 @@ def _command_for_validation_boxes(layout: Layout) -> str:
     annotate requires those of train too.
     """
     if not can_annotate(layout):
-        annotate = mention("annotate", "DATA_DIR", "--validation-boxes")
-        put = f" in a local folder, and put it into {layout.raw_dir}"
+        annotate = mention("annotate", "FOLDER", "--validation-boxes")
+        put = f" with a local FOLDER, and put it into {layout.raw_dir}"
         return Hint("make it with ", annotate, put)
     make = annotate_command(layout, facts.VALIDATION)
     missing_archives: list[str] = []

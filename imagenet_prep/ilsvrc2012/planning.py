@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from imagenet_prep.datasets import order
-from imagenet_prep.datasets.planned_set import PlannedSet, PlannedSplit, cut
+from imagenet_prep.datasets.planned_set import PlannedSet, PlannedSplit, ShardNote, cut
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.astray import refuse_empty
@@ -71,14 +71,14 @@ def plan(
     catalogs: dict[str, Catalog] = {}
     for split, source in sources.items():
         catalogs[split] = _list_images(source, engine, progress, options.part)
+        if not catalogs[split]:
+            refuse_empty(layout, source, options.part)
     by_class = train_counts(layout) or {}
     if not splits:
         notes += _check_complete(layout, sources, catalogs, options, by_class)
         _refuse_encoded_again(catalogs.values(), layout)
     planned: list[PlannedSplit] = []
     for split, catalog in catalogs.items():
-        if not catalog:
-            refuse_empty(layout, sources[split], options.part)
         if not splits:  # a repair has the number of shards from the manifest
             notes += _check_count(split, len(catalog), options.shards(split))
         split_plan, split_notes = _plan_split(catalog, sources[split], layout, options, by_class)
@@ -146,7 +146,7 @@ def _by_class(
 
 _ALLOW_INCOMPLETE = (
     "run the same command with --allow-incomplete "
-    "(in a recipe: allow_incomplete: true; in Python: allow_incomplete=True)"
+    "(in a recipe: allow_incomplete: true; in Python: ConvertOptions(allow_incomplete=True))"
 )
 
 
@@ -173,15 +173,14 @@ def _check_count(split: str, images: int, shards: int) -> list[str]:
     if shards > most_shards:
         raise UsageError(
             f"can't cut {number_of(images, 'image')} into {number_of(shards, f'{split} shard')}",
-            f"expected at most {number_of(most_shards, 'shard')}: one per image, or 1,024 for "
-            "fewer images",
+            f"expected at most {number_of(most_shards, 'shard')}",
             set_number,
         )
     if shards <= images:
         return []
     counts = f"{number_of(images, 'image')} in {number_of(shards, 'shard')}"
     consequence = f"{shards - images:,} of these will be empty"
-    return [f"{split}: {counts}: {consequence}; {set_number}"]
+    return [ShardNote(f"{split}: {counts}: {consequence}; {set_number}")]
 
 
 def _check_complete(

@@ -79,14 +79,17 @@ def check_splits(inspection: Inspection) -> None:
         noun for noun in _NOUNS if all(noun in nouns for nouns in nouns_by_split.values())
     ]
     if not common_nouns:
-        texts = [f"{split} is {either(nouns)}" for split, nouns in nouns_by_split.items()]
+        texts: list[str] = []
+        for split, nouns in nouns_by_split.items():
+            texts.append(f"{split}={splits[split]} is {either(nouns)}")
         problem = f"--split: {', '.join(texts)}"
-        raise UsageError(problem, "expected folders, list files or values, the same for each split")
+        expected = "expected only folders, or only list files, or only values of a column"
+        raise UsageError(problem, expected)
     if common_nouns[0] == _VALUE:
         _refuse_other_values(inspection)
 
 
-_VALUE, _FOLDER, _LIST = _NOUNS = ("a value", "a folder", "a list file")
+_VALUE, _FOLDER, _LIST = _NOUNS = ("a value of a column", "a folder", "a list file")
 """The sorts of places that a split has, in the order of choice."""
 
 
@@ -176,43 +179,48 @@ def refuse_unused_splits(
     ]
     if not unused:
         return
+    if inspection is not None:
+        _refuse_unknown_line(inspection)
     verb = "does" if len(unused) == 1 else "do"
     problem = f"{' and '.join(unused)} {verb} not divide {folder} as init reads it"
     expected = "some structures take folders, some lists of files, some values of a column"
     hint = Hint("to run init without --split: ", options.command(folder, splits={}))
-    if inspection is not None:
-        try:
-            unknown_line = _unknown_line(inspection)
-        except InputError as error:
-            raise UsageError(error.what, error.detail, hint) from error
-        if unknown_line:
-            problem = f"{folder}: {unknown_line}"
-            expected = "expected the path of an image in each line, and each image once"
     raise UsageError(problem, expected, hint)
 
 
-def _unknown_line(inspection: Inspection) -> str:
-    """The first line of the user's lists that names no image, or one of a line before it, for a
-    message; "" if there is none.
-
-    Raises:
-        InputError: a list can't be read.
+def _refuse_unknown_line(inspection: Inspection) -> None:
+    """Raise UsageError if a line of the user's lists names no image, or one of a line before it, if
+    a list can't be read, or if two splits have the same.
     """
     place_of_row: dict[int, str] = {}
-    for name in named_lists(inspection).values():
+    split_of_list: dict[str, str] = {}
+    for split, name in named_lists(inspection).items():
         path = inspection.folder / name
-        listing = read_file_list(path, inspection.folder)
+        if name in split_of_list:
+            raise UsageError(
+                f"--split names {path} for both {split_of_list[name]} and {split}",
+                "expected a list of its own for each split",
+                "name another list for one of the two",
+            )
+        split_of_list[name] = split
+        hint = f"correct {path} and run the same command again"
+        try:
+            listing = read_file_list(path, inspection.folder)
+        except InputError as error:
+            raise UsageError(error.what, error.detail, hint) from error
         strip = inspection.options.strip
         rows = match(listing.names, inspection.items, inspection.folder, path, strip)
         for text, line, row in zip(listing.names, listing.lines, rows, strict=True):
-            place = f"{name}, line {line}"
+            place = f"{path}, line {line}"
+            problem = ""
             if row < 0:
-                reason = _why_no_image(inspection.folder, inspection.items, text)
-                return f"{place}: {text} {reason}"
-            if row in place_of_row:
-                return f"{place}: {text} is in {place_of_row[row]} already"
+                problem = _why_no_image(inspection.folder, inspection.items, text)
+            elif row in place_of_row:
+                problem = f"is in {place_of_row[row]} already"
+            if problem:
+                expected = "expected the path of an image in each line, and each image once"
+                raise UsageError(f"{place}: {text} {problem}", expected, hint)
             place_of_row[row] = place
-    return ""
 
 
 def _why_no_image(folder: Path, items: Sequence[str], text: str) -> str:
@@ -234,6 +242,6 @@ def _split_values(inspection: Inspection) -> set[str]:
 
 def _columns_of_few_values(table: LabelsFile) -> list[set[str]]:
     """The values of each column that has few."""
-    columns = [*table.table.columns.values(), table.table.splits or ()]
+    columns = [*table.table.columns.values(), table.table.splits or (), table.table.labels or ()]
     values = [{str(cell) for cell in cells if cell is not None} for cells in columns]
     return [few_values for few_values in values if len(few_values) <= _MOST_VALUES]

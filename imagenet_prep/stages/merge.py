@@ -10,7 +10,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command, mention
 from imagenet_prep.hints import Hint
 from imagenet_prep.model import Progress, Silent
-from imagenet_prep.registry import refuse_images
+from imagenet_prep.registry import known_set, refuse_images
 from imagenet_prep.shards.convert_summary import ConvertSummary, SplitSummary
 from imagenet_prep.shards.finishing import finish_set
 from imagenet_prep.shards.share import ranks_of
@@ -68,13 +68,15 @@ def _merge(plan: Plan, state: SetState) -> Manifest:
     planned = planned_manifest(plan)
     if replacement := Replacement.find(layout, plan):
         if state.missing:
-            raise _unfinished(layout, planned, state.missing)
+            raise _unfinished(state, planned, state.missing)
         replacement.finish(layout, plan, is_locked=True)
     with Journal(layout.journal_path) as journal:
         settle(layout, journal, {info.fingerprint for info in planned.shards.values()})
         _take_from_manifest(state.records, planned, journal)
         if missing := not_done(layout, planned, journal):
-            raise _unfinished(layout, planned, missing)
+            if state.kind == "contradictory" and state.manifest is not None:
+                raise InputError(state.sentence, "expected all shards", state.following)
+            raise _unfinished(state, planned, missing)
         return finish_set(plan, layout, journal, refuse_images)
 
 
@@ -94,10 +96,10 @@ def _refuse_damaged(manifest: Manifest, layout: Layout) -> None:
     """
     damaged = not_done(layout, manifest, manifest.shards)
     if damaged:
-        count = number_of(len(damaged), "shard is", "shards are")
+        count = number_of(len(damaged), "shard differs", "shards differ")
         raise InputError(
-            f"{count} not as {layout.manifest_path} says, {damaged[0]} first",
-            "expected the size, the index and the last record that this file lists",
+            f"{count} from {layout.manifest_path}, {damaged[0]} first",
+            "expected the index and the last record of each shard as this manifest lists them",
             Hint("to see each fault: ", command("verify", layout.output_dir)),
         )
 
@@ -122,25 +124,28 @@ def _nothing_to_merge(state: SetState) -> InputError:
     return InputError(state.sentence, expected, state.following)
 
 
-def _unfinished(layout: Layout, planned: Manifest, missing: Sequence[str]) -> InputError:
-    detail = "expected all shards"
-    rerun = ""
+def _unfinished(state: SetState, planned: Manifest, missing: Sequence[str]) -> InputError:
+    """The error for shards that are not done; it names their ranks, and the command that makes
+    them without ranks.
+    """
+    layout = state.layout
+    detail, advice = "expected all shards", "to make what is missing: "
     ranks_of_job = ranks_of(set(missing), planned.shards, layout.rank_parts())
     if ranks_of_job is not None:
         ranks, world = ranks_of_job
         numbers = listed(map(str, ranks), 20)
-        noun = "ranks" if len(ranks) > 1 else "rank"
+        noun, these = ("ranks", "these ranks") if len(ranks) > 1 else ("rank", "this rank")
         detail = f"expected all shards: these are the shards of {noun} {numbers} (of {world})"
-        rerun = "these ranks again, or " if len(ranks) > 1 else "this rank again, or "
-    shards = number_of(len(planned.shards), "shard is", "shards are")
+        advice = f"run {these} again; or make what is missing without ranks: "
+    verb = "is" if len(missing) == 1 else "are"
+    shards = number_of(len(planned.shards), "shard")
+    convert = known_set(state.records, planned).following(
+        state.records, {"convert": "partly", "annotate": "done"}
+    )
     return InputError(
-        f"{len(missing):,} of {shards} not done, {missing[0]} first",
+        f"{len(missing):,} of {shards} {verb} not done, {missing[0]} first",
         detail,
-        Hint(
-            f"run {rerun}the same ",
-            mention("convert"),
-            " without --rank: finished shards are kept",
-        ),
+        Hint(advice, convert),
     )
 
 

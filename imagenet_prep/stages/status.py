@@ -73,7 +73,7 @@ def _following(state: SetState, dataset: CheckedDataset, stages: Sequence[StageS
     folder_below = _set_below(state, stages[0])
     if folder_below is not None:
         return command("status", folder_below)
-    if convert.state in ("done", "unknown"):
+    if convert.state in ("done", "unknown") or state.strays:  # convert refuses strays
         return command("verify", layout.output_dir)
     return dataset.following(state.records, {stage.stage: stage.state for stage in stages})
 
@@ -152,7 +152,9 @@ def _problems_in_words(verdict: Verdict, state: SetState) -> str:
     if _is_mendable(state):
         return sentence
     problem = verdict.shown_problems[0]
-    return Hint(f"{sentence}. First problem, {problem.subject}: ", problem.remedy or problem.detail)
+    found = f"{problem.kind.value}: {problem.subject}: {problem.detail}"
+    first = f"{sentence}. First problem: {found}"
+    return Hint(f"{first}; to do: ", problem.remedy) if problem.remedy else first
 
 
 # what next ----------------------------------------------------------------------------------------

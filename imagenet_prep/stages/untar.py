@@ -21,13 +21,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError, PrepError, SpaceError, UsageError, WriteError, named
-from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.astray import refuse_wrong_folder
+from imagenet_prep.ilsvrc2012.astray import download_hint, refuse_astray, refuse_wrong_folder
 from imagenet_prep.ilsvrc2012.coming_needs import folders_need
 from imagenet_prep.ilsvrc2012.official import ImageSource, finished
 from imagenet_prep.ilsvrc2012.official_tars import ArchiveIndex, OfficialTar, TarTask, class_tars
-from imagenet_prep.ilsvrc2012.raw_data import find_packed, hint_to_own_raw_data
+from imagenet_prep.ilsvrc2012.raw_data import find_packed, find_source, hint_to_own_raw_data
 from imagenet_prep.model import Done, Engine, Failed, Outcomes, Progress, Silent
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.row_bytes import refuse_changed, write_rows
@@ -144,24 +143,34 @@ def foresee(
 
 def _find_sources(layout: Layout, progress: Progress) -> dict[str, ImageSource]:
     refuse_wrong_folder(layout)
-    sources = {}
-    copies = {split: find_packed(layout, split) for split in facts.SPLITS}
-    for split, source in copies.items():
-        if source:
-            sources[split] = source
-        else:
-            name = facts.ARCHIVES[split].filename
-            progress.note(
-                f"{split}: skipped, because {layout.raw_dir} has no file {name}, "
-                "and no other archive of its images"
-            )
-    if not sources:
-        names = ", ".join(facts.ARCHIVES[split].filename for split in facts.SPLITS)
+    sources: dict[str, ImageSource] = {}
+    notes = []
+    folders = 0
+    for split in facts.SPLITS:
+        packed = find_packed(layout, split)
+        if packed is not None:
+            sources[split] = packed
+            continue
+        unpacked = find_source(layout, split)
+        if unpacked is not None:
+            folders += 1
+            notes.append(f"{split}: skipped, because its images are in folders: {unpacked.path}")
+            continue
+        refuse_astray(layout, split)
+        name = facts.ARCHIVES[split].filename
+        notes.append(
+            f"{split}: skipped, because {layout.raw_dir} has no file {name}, "
+            "and no other archive of its images"
+        )
+    if not sources and not folders:
+        names = " or ".join(facts.ARCHIVES[split].filename for split in facts.SPLITS)
         raise InputError(
             lack_of(layout.raw_dir, f"no archives in {layout.raw_dir}"),
-            f"expected {names}, or another copy as one file",
-            hint_to_own_raw_data(layout) or command("download", layout.data_dir),
+            f"expected {names}, or a copy of ImageNet from Kaggle or Hugging Face",
+            hint_to_own_raw_data(layout) or download_hint(layout),
         )
+    for note in notes:
+        progress.note(note)
     return sources
 
 
@@ -300,8 +309,8 @@ def _untar_classes(
         progress.end()
     if failures:
         if len(failures) > 1:
-            count = number_of(len(failures), "failure")
-            progress.note(f"{count}, the first one as follows; finished classes are kept")
+            count = number_of(len(failures), "error")
+            progress.note(f"{count}; finished class folders are kept. The first error:")
         raise failures[0]
     return summaries
 

@@ -166,7 +166,7 @@ class SetState(Struct, frozen=True, dict=True):
             merge = merge_command(layout)
             if self.missing:
                 return Hint(
-                    "run the ranks that are not done; to list them, and then to finish the set: ",
+                    "run the missing ranks, which the next command lists; then finish the set: ",
                     merge,
                 )
             return Hint("finish it: ", merge)

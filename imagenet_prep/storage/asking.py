@@ -93,6 +93,11 @@ _WRONG_KEYS = (
 )
 _WRONG_CLOCK = "RequestTimeTooSkewed"
 _EXPIRED = ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired")
+_OTHER_REGION = (
+    "AuthorizationHeaderMalformed",
+    "PermanentRedirect",
+    "IllegalLocationConstraintException",
+)
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
 
 
@@ -183,6 +188,8 @@ def failure(url: str, error: Exception, right: Right = "read") -> Exception:
     if is_missing:
         return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url)
     answer = _answer_text(status, code)
+    if code in _OTHER_REGION or "redirect without LOCATION" in message:
+        return _other_region(url, answer)
     if _is_refused(error, status, code):
         is_unknown_user = status == 401 or code in _WRONG_KEYS
         return _no_access(url, right, code, answer or "access denied", is_unknown_user)
@@ -226,6 +233,15 @@ def _no_bucket(url: str, answer: str) -> InputError:
         f"the store finds no {noun} {scheme}://{bucket}",
         answer,
         f"create it, or use another one{_which_server(scheme)}",
+    )
+
+
+def _other_region(url: str, answer: str) -> InputError:
+    """The error for a bucket whose region is not that of the request."""
+    return InputError(
+        f"the store refuses a request for {url}",
+        f"the bucket is in another region than the request: {answer or 'a redirect'}",
+        "set AWS_REGION to the region of the bucket, such as AWS_REGION=eu-west-1",
     )
 
 
@@ -343,10 +359,6 @@ def _network_fault(message: str) -> tuple[type[NetworkError], str]:
         ("TimedOut", "the server was silent for too long"),
         ("timed out", "the server was silent for too long"),
         ("Connection reset", "the connection was reset"),
-        (
-            "redirect without LOCATION",
-            "the store redirects: AWS_REGION may not be the region of the bucket",
-        ),
         ("IncompleteMessage", "the server closed the connection without an answer"),
     ):
         if sign in message:

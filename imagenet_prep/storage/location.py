@@ -296,8 +296,12 @@ def refuse_url(place: object) -> None:
 
 
 def _is_url(place: object, expected: str) -> UsageError:
-    hint = (
-        "mount its file system and use that path, or use a local path and copy the files; "
-        "for a local file or folder of that name, use its absolute path"
-    )
+    scheme = scheme_of(place)
+    hint = "download the files, and name their folder"
+    if scheme == "file":
+        hint = "name the path alone, without file://"
+    elif scheme in SCHEMES:
+        hint = (
+            "copy the files to a folder of this machine, or mount the bucket, and name that folder"
+        )
     return UsageError(f"{shown(place)} is a URL", expected, hint)

@@ -393,6 +393,7 @@ def client(scheme: str, bucket: str) -> Any:
                 "DataLoader, and put the script's work below if __name__ == '__main__':"
             ),
         )
+    _check_endpoint(scheme)
     http, retry = _patience()
     if os.environ.get(f"{_PREFIX[scheme]}_ALLOW_HTTP", "").lower() in ("1", "true", "yes"):
         http["allow_http"] = True
@@ -414,6 +415,19 @@ def client(scheme: str, bucket: str) -> Any:
             f"the library of object stores (obstore) reports: {reason}",
             Hint(f"check the environment variables {_PREFIX[scheme]}_..., or ", who(scheme)),
         ) from error
+
+
+def _check_endpoint(scheme: str) -> None:
+    """Raise UsageError for a server without https:// or http://, where obstore would panic."""
+    name = endpoint_variable(scheme)
+    address = os.environ.get(name, "")
+    if address and not address.lower().startswith(("http://", "https://")):
+        raise UsageError(
+            f"{name} is {address!r}",
+            "expected an address that starts with https:// or http://",
+            f"set {name}=https://{address} if that server has TLS, otherwise "
+            f"{name}=http://{address} and {_PREFIX[scheme]}_ALLOW_HTTP=true",
+        )
 
 
 def _refuse_http(scheme: str, bucket: str) -> None:

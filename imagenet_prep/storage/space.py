@@ -82,16 +82,12 @@ def rooms_for(needs: Iterable[Need]) -> list[Room]:
     return [_room(folder, tuple(device_needs)) for folder, device_needs in by_device.values()]
 
 
-def refuse_lack(needs: Iterable[Need], *, may_consume: bool = False) -> None:
+def refuse_lack(needs: Iterable[Need], *, consuming: Iterable[Need] | None = None) -> None:
     """Raise SpaceError for the first file system that lacks space or inodes for these needs.
 
-    ``may_consume``: the error proposes that the raw data gives its space to the shards.
+    ``consuming``: the needs with --consume, which the error proposes if they fit; None if --consume
+    is refused.
     """
-    or_consume = Hint(
-        "; or let --consume delete archives that download has compared, "
-        "while the shards are made: ",
-        rerun((("consume", True),)),
-    )
     for room in rooms_for(needs):
         if room.lacks_space:
             names = listed(need.what for need in room.needs if need.size > 0)
@@ -101,7 +97,7 @@ def refuse_lack(needs: Iterable[Need], *, may_consume: bool = False) -> None:
                 Hint(
                     "free some space, or name another folder in the command, then run: ",
                     rerun(),
-                    or_consume if may_consume else "",
+                    _or_consume(consuming),
                 ),
             )
         if room.lacks_files:
@@ -115,6 +111,19 @@ def refuse_lack(needs: Iterable[Need], *, may_consume: bool = False) -> None:
                     rerun(),
                 ),
             )
+
+
+def _or_consume(consuming: Iterable[Need] | None) -> str:
+    """The proposal that the raw data gives its space to the shards; "" if that doesn't help."""
+    if consuming is None:
+        return ""
+    if any(room.lacks_space or room.lacks_files for room in rooms_for(consuming)):
+        return ""
+    return Hint(
+        "; or let --consume delete archives that download has compared, "
+        "while the shards are made: ",
+        rerun((("consume", True),)),
+    )
 
 
 def _room(folder: Path, needs: tuple[Need, ...]) -> Room:

@@ -27,7 +27,7 @@ from imagenet_prep.cli.printing.verdict_text import (
 from imagenet_prep.cli.progress_display import make_progress
 from imagenet_prep.cli.stage_arguments import engine_of, note_share
 from imagenet_prep.errors import UsageError
-from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.layout import RAW_NAME, Layout
 from imagenet_prep.storage.location import AnyPath
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def verify(data_dir: Path | None, quiet: bool, **params: Any) -> CommandOutcome:
         return _verify_raw(data_dir, params, quiet)
     if data_dir is None:
         raise UsageError(
-            "verify without a folder",
+            "verify needs a folder or a file",
             "expected DATA_DIR, a TFRecord file, --raw FOLDER or --config FILE",
         )
     from imagenet_prep.checks.verdict import Verdict
@@ -116,7 +116,8 @@ def _verify_raw(data_dir: Path | None, params: Mapping[str, Any], quiet: bool) -
     if isinstance(options, ConvertOptions) and params["allow_incomplete"]:
         options = options.replace(allow_incomplete=True)
     folder = raw or recipe.parent
-    layout = Layout(data_dir or folder, raw)
+    parent = folder.parent if folder.name == RAW_NAME else folder  # the DATA_DIR of other commands
+    layout = Layout(data_dir or parent, raw)
     verdict = verify_raw(
         layout,
         engine_of(params),

@@ -67,7 +67,7 @@ def convert(
             raise UsageError(
                 "--allow-python can't be used with --dry-run",
                 "a dry run runs no code of yours",
-                "leave one of them out",
+                "leave out one of the two",
             )
         needs = foresee(layout, engine, options, dataset=dataset, share=share, progress=progress)
         return conclude_dry_run(needs)
