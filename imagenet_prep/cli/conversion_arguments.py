@@ -96,7 +96,7 @@ def _refuse_with_recipe(params: Mapping[str, Any]) -> None:
         for option in written_options(call, {name}):
             hint = _in_recipe(name, params["config"], option)
             problem = f"{option} can't be used with --config"
-            raise UsageError(problem, "expected this setting in the recipe", hint)
+            raise UsageError(problem, "all settings come from the recipe", hint)
 
 
 def _in_recipe(name: str, recipe: Path, option: str) -> str:
