@@ -176,7 +176,7 @@ def _missing(name: str, inventory: Inventory) -> Problem:
 
 
 def _remedy_missing(state: SetState) -> str:
-    """The remedy for a shard of this set that is not there: repair, convert, or its rank."""
+    """The command that makes a missing shard of this set: repair, convert, or that of its rank."""
     if state.covers_plan:
         return remedy_own(state)
     return state.following if state.kind == "part" else RESUME

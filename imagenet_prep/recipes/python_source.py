@@ -138,7 +138,7 @@ def refuse_unlisted(file: RecipeFile, layout: Layout, *, is_made: bool) -> Usage
         folder = "the current folder"
     return UsageError(
         f"{place}: {folder} has no stored rows of {function}",
-        "expected the rows that convert stores in its DATA_DIR, with --allow-python",
+        "convert with --allow-python stores them in its DATA_DIR, with the shards",
         Hint("name that folder: ", command("verify", "DATA_DIR", (("config", file.path),))),
     )
 
