@@ -138,7 +138,7 @@ def refuse_unlisted(file: RecipeFile, layout: Layout, *, is_made: bool) -> Usage
         folder = "the current folder"
     return UsageError(
         f"{place}: {folder} has no stored rows of {function}",
-        "imagenet-prep convert --allow-python stores them in its DATA_DIR, with the shards",
+        "expected the folder of the shards, where imagenet-prep convert --allow-python stored them",
         Hint("name that folder: ", command("verify", "DATA_DIR", (("config", file.path),))),
     )
 
