@@ -130,6 +130,9 @@ def test_sets_of_recipes(record: str, tmp_path: Path) -> None:
     assert [each.features for each in found] == [each.features for each in shards]
     if record == "inception":
         assert [VALUES(each) for each in found] == [VALUES(each) for each in shards]
+    with pytest.raises(UsageError, match="made with a recipe") as caught:
+        imagenet_prep.open(layout.data_dir, "train", source="raw")
+    assert caught.value.hint == f"add config={str(recipe)!r}"
 
 
 # a sequence ---------------------------------------------------------------------------------------
@@ -243,7 +246,7 @@ def test_what_can_only_be_read_in_order_is_refused(made: MadeSet, tmp_path: Path
     layout = Layout(tmp_path / "data")
     layout.raw_dir.mkdir(parents=True)
     write_hugging_face(layout.raw_dir, made)
-    with pytest.raises(UsageError, match="can only be read in their order") as caught:
+    with pytest.raises(UsageError, match="can only be read one after another") as caught:
         opened(layout)
     assert "convert" in str(caught.value)
 

@@ -114,25 +114,29 @@ def _note_without_boxes(layout: Layout, split: str) -> str:
 
 
 def _command_for_validation_boxes(layout: Layout) -> str:
-    """The command that makes the file of validation boxes, after the one that downloads missing
-    annotations. Neither takes an object store: a local folder is advised for it.
-
-    annotate requires those of train too.
+    """The advice to make the file of validation boxes. annotate takes no object store:
+    a local folder is advised for it.
     """
     if not can_annotate(layout):
         annotate = mention("annotate", "FOLDER", "--validation-boxes")
         put = f" with a local FOLDER, and put it into {layout.raw_dir}"
         return Hint("make it with ", annotate, put)
-    make = _annotate_command(layout, facts.VALIDATION)
+    return Hint("make it: ", commands_for_boxes(layout, facts.VALIDATION))
+
+
+def commands_for_boxes(layout: Layout, split: str) -> CommandLine:
+    """The command that makes the file of a split's boxes, after the one that downloads missing
+    annotations; annotate requires those of train in any case.
+    """
+    make = _annotate_command(layout, split)
     missing_archives: list[str] = []
-    for split in facts.SPLITS:
-        if find_annotations(layout, split) is None:
-            missing_archives.append(BOX_ARCHIVES[split])
-    if missing_archives:
-        only = ",".join(missing_archives)
-        download = command("download", layout.data_dir, (("only", only),))
-        make = download.then(make)
-    return Hint("make it: ", make)
+    for needed in dict.fromkeys((facts.TRAIN, split)):
+        if find_annotations(layout, needed) is None:
+            missing_archives.append(BOX_ARCHIVES[needed])
+    if not missing_archives:
+        return make
+    only = ",".join(missing_archives)
+    return command("download", layout.data_dir, (("only", only),)).then(make)
 
 
 # other boxes --------------------------------------------------------------------------------------

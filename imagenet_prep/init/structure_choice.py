@@ -83,14 +83,28 @@ def _without_worse_readings(rivals: Mapping[str, Interpretation]) -> Mapping[str
 
 
 def _rival_faults(inspection: Inspection, rivals: Mapping[str, Interpretation]) -> list[InputError]:
-    """The question between rivals; the faults of all of them, if none of them can be taken."""
-    if any(not rival.faults for rival in rivals.values()):
+    """The question between rivals; the faults of all of them, if none of them can be taken, or
+    only without the annotations.
+    """
+    if any(not rival.faults for rival in rivals.values()) and not _lose_annotations(rivals):
         return [_question(inspection, rivals)]
     fault_by_problem: dict[str, InputError] = {}
     for rival in rivals.values():
         for fault in rival.faults:
             fault_by_problem.setdefault(fault.what, fault)
     return list(fault_by_problem.values())
+
+
+def _lose_annotations(rivals: Mapping[str, Interpretation]) -> bool:
+    """Whether the rivals without faults read no file of annotations that the others have read."""
+    files_of_faulty: set[str] = set()
+    files_of_sound: set[str] = set()
+    for rival in rivals.values():
+        if rival.faults and rival.proposal is None:
+            return False
+        files = files_of_faulty if rival.faults else files_of_sound
+        files.update(rival.annotation_files or ())
+    return bool(files_of_faulty) and files_of_sound.isdisjoint(files_of_faulty)
 
 
 def _interpret(inspection: Inspection) -> dict[str, Interpretation]:

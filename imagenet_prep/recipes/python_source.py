@@ -138,7 +138,7 @@ def refuse_unlisted(file: RecipeFile, layout: Layout, *, is_made: bool) -> Usage
         folder = "the current folder"
     return UsageError(
         f"{place}: {folder} has no stored rows of {function}",
-        "expected the folder of the shards, where imagenet-prep convert --allow-python stored them",
+        "convert with --allow-python stores them in its DATA_DIR, with the shards",
         Hint("name that folder: ", command("verify", "DATA_DIR", (("config", file.path),))),
     )
 
@@ -152,7 +152,7 @@ def refuse_unsealed(file: RecipeFile, data_dir: object, elsewhere: OptionValues 
     return UsageError(
         f"{place}: the stored rows of {function} are missing or damaged in {data_dir}",
         "expected the rows that convert stored: no other command runs the function",
-        Hint("run it again: ", again),
+        Hint("run convert again: ", again),
     )
 
 
