@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 
 from imagenet_prep.escaping import NAME, OptionValues, path_word, quoted, rerun
-from imagenet_prep.hints import CONVERT_AGAIN
+from imagenet_prep.hints import CONVERT_AGAIN, Hint
 from imagenet_prep.storage.layout import Layout
 
 SAME_RAW = " (with the same --raw, if you gave it)"
@@ -32,14 +32,16 @@ def note_of_call(note: str, layout: Layout) -> str:
     command that makes shards.
     """
     text = str(note)
-    if sys.argv[1:2] in (["convert"], ["run"]):
-        overwrite: OptionValues = () if "--overwrite" in sys.argv else (("overwrite", True),)
-        text = text.replace(f", then {CONVERT_AGAIN}", f", then {rerun(overwrite)}")
     folder = quoted(path_word(str(layout.data_dir)))
     for stage in ("annotate", "download"):
         text = text.replace(f"{NAME} {stage} DATA_DIR", f"{NAME} {stage} {folder}")
     raw = f" --raw {quoted(path_word(str(layout.raw)))}" if layout.raw else ""
-    return text.replace(SAME_RAW, raw)
+    text = text.replace(SAME_RAW, raw)
+    before, again, after = text.partition(CONVERT_AGAIN)
+    if not again or sys.argv[1:2] not in (["convert"], ["run"]):
+        return text
+    overwrite: OptionValues = () if "--overwrite" in sys.argv else (("overwrite", True),)
+    return Hint(before, rerun(overwrite), after)
 
 
 def note_of_reading(note: str, layout: Layout) -> str:
