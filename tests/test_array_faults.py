@@ -282,7 +282,7 @@ SOUND: dict[str, tuple[Callable[[bytes], Any], bytes, str]] = {
     "two arrays": (
         parse_array,
         TWO,
-        "save it with one array; or, if every file has x, write array: x in the recipe",
+        "save it with one array; or, if every file has an array called x, write array: x in the recipe",
     ),
     "no such array": (lambda data: parse_array(data, "z"), TWO, "correct `array` in the recipe"),
     "an npy": (lambda data: parse_array(data, "z"), GOOD, "take `array` out of the recipe"),
@@ -298,7 +298,7 @@ SOUND: dict[str, tuple[Callable[[bytes], Any], bytes, str]] = {
     "beyond 32 bits": (
         array_recorder("values", kind="float"),
         npy(np.array([1e300])),
-        "FEATURE: raw in the recipe",
+        "write `raw` in place of `values` in the recipe",
     ),
     "floats for whole numbers": (
         array_recorder("values", kind="int64"),
