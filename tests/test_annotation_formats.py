@@ -884,8 +884,8 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     "YOLO: no labels": (
         {"data.yaml": "train: images\nnames: [cat, dog]\n"},
         (
-            "data.yaml describes a YOLO set, and no text file has a box of an image; "
-            "expected labels/train/a.txt for"
+            "data.yaml describes a YOLO set, and no text file has the name of an image; "
+            "expected a.txt with the boxes of a.jpg"
         ),
     ),
     "YOLO: turned boxes": (
@@ -942,6 +942,18 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     "WIDER: no number": (
         {"wider.txt": "a/a.jpg\n1\n1 1 9 9 0 0 0 0 0 0\nb/b.jpg\n\n"},
         "wider.txt, line 4: no number of faces follows b/b.jpg; expected the number of faces",
+    ),
+    "WIDER: a face more than its number": (
+        {"wider.txt": "a/a.jpg\n1\n1 1 9 9 0 0 0 0 0 0\n2 2 9 9 0 0 0 0 0 0\nb/b.jpg\n0\n"},
+        "wider.txt, line 4: another face follows the 1 face of a/a.jpg; expected the name of the",
+    ),
+    "WIDER: a face less than its number": (
+        {"wider.txt": "a/a.jpg\n2\n1 1 9 9 0 0 0 0 0 0\nb/b.jpg\n0\n0 0 0 0 0 0 0 0 0 0\n"},
+        "wider.txt, line 4: 1 of 2 faces of a/a.jpg come before this line; expected x, y, width",
+    ),
+    "WIDER: a damaged start": (
+        {"wider_face_train_bbx_gt.txt": "a/a.jpg\n1\n1 1 9\nb/b.jpg\n0\n0 0 0 0 0 0 0 0 0 0\n"},
+        "wider_face_train_bbx_gt.txt, line 3: the line has fewer than four values",
     ),
     "WIDER: a number of thousands of digits": (
         {"wider.txt": f"a/a.jpg\n{'9' * 4301}\n1 1 9 9 0 0 0 0 0 0\n"},

@@ -16,9 +16,11 @@ import numpy as np
 import pytest
 from made_tars import in_memory
 
+from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.arrays import ArrayError, names_in_npz, parse_array
 from imagenet_prep.model import Item
+from imagenet_prep.recipes.array_sets import list_arrays
 from imagenet_prep.recipes.columns import Mapped
 from imagenet_prep.recipes.mapped_records import MappedRecorder
 from imagenet_prep.sources.array_files import names_of_classes, open_arrays
@@ -64,7 +66,6 @@ LATER = in_memory(lambda file: np.lib.format.write_array(file, np.arange(2), (3,
 NONE_OF_THEM = "it is none of the formats of arrays"
 FAULTS = {
     # name, content, reason, whether another copy may help
-    "Fortran order": ("a.npy", npy(np.ones((2, 3), order="F")), "in Fortran order", False),
     "objects": ("a.npy", npy(np.array([None], object)), "its dtype is object", False),
     "complex": ("a.npy", npy(np.ones(2, complex)), "its dtype is complex128", False),
     "a negative shape": (
@@ -128,12 +129,6 @@ FAULTS = {
         npy(np.ones((2, 0))),
         "shape (2, 0) of float64 has rows of 0 bytes",
         True,
-    ),
-    "Fortran order in an npz": (
-        "a.npz",
-        npz(x=np.ones((2, 3), order="F")),
-        "x.npy: it is stored in Fortran order",
-        False,
     ),
     "a text like a zip": ("a.npz", b"PK is no zip", NONE_OF_THEM, False),
     "floats in IDX": ("a", b"\0\0\x0d\1\0\0\0\1" + bytes(4), "not an IDX file of numbers", True),
@@ -226,16 +221,46 @@ def test_arrays_that_are_saved_as_advised_are_read(
 ) -> None:
     """The calls of NumPy in the hints are run as they are."""
     monkeypatch.chdir(tmp_path)
-    array = images = np.ones((2, 3, 3), np.uint8, order="F")
-    for content in (npy(array), npz(x=array), npy(np.array([None], object))):
-        (tmp_path / "a.npy").write_bytes(content)
-        with pytest.raises(InputError) as caught:
-            open_arrays(tmp_path / "a.npy")
-        call = caught.value.hint.partition(": ")[2]
-        names = {"numpy": np, "array": array, "images": images.copy("C"), "labels": np.arange(2)}
-        exec(call, names)
-    assert open_arrays(tmp_path / "data.npy")["data"].shape == (2, 3, 3)
+    (tmp_path / "a.npy").write_bytes(npy(np.array([None], object)))
+    with pytest.raises(InputError) as caught:
+        open_arrays(tmp_path / "a.npy")
+    call = caught.value.hint.partition(": ")[2].partition(", in a folder")[0]
+    exec(call, {"numpy": np, "images": np.ones((2, 3, 3), np.uint8), "labels": np.arange(2)})
     assert set(open_arrays(tmp_path / "data.npz")) == {"x", "y"}
+
+
+def test_a_pickle_of_one_array_is_read(tmp_path: Path) -> None:
+    """Without a dictionary, as a script writes its images alone."""
+    images = np.arange(48, dtype=np.uint8).reshape(2, 4, 6)
+    (tmp_path / "a.pkl").write_bytes(pickle.dumps(images, 4))
+    (array,) = open_arrays(tmp_path / "a.pkl").values()
+    assert np.array_equal(array.values(), images)
+
+
+@pytest.mark.parametrize("content", [pickle.dumps([1, 2], 4), npz()])
+def test_a_file_without_an_array_has_advice(tmp_path: Path, content: bytes) -> None:
+    """A pickle of something else, or a zip that is no .npz, such as a checkpoint of PyTorch."""
+    (tmp_path / "a").write_bytes(content)
+    with pytest.raises(InputError, match=r"no array in .*/a\n") as caught:
+        list_arrays([tmp_path / "a"], ThreadEngine(1))
+    assert "numpy.savez" in caught.value.hint
+
+
+@pytest.mark.parametrize("write", [npy, lambda array: npz(x=array)])
+@pytest.mark.parametrize("shape", [(6, 4, 5, 3), (6, 2), (1, 4)])
+def test_arrays_in_fortran_order_have_the_same_rows(
+    tmp_path: Path, shape: tuple[int, ...], write: Callable[[Any], bytes]
+) -> None:
+    """Their rows are not in one piece of the file."""
+    values = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
+    (tmp_path / "x.npy").write_bytes(write(np.asfortranarray(values)))
+    (array,) = open_arrays(tmp_path / "x.npy").values()
+    assert array.shape == shape
+    with array.open() as file:
+        for row, expected in enumerate(values):
+            file.seek(array.start + row * array.item_bytes)
+            assert file.read(array.item_bytes) == expected.tobytes()
+    array.check()
 
 
 # arrays that are an example each --------------------------------------------------------------------
@@ -257,7 +282,7 @@ SOUND: dict[str, tuple[Callable[[bytes], Any], bytes, str]] = {
     "two arrays": (
         parse_array,
         TWO,
-        "save it with one array; or, if every file has x, write array: x in the recipe",
+        "save it with one array; or, if every file has an array called x, write array: x in the recipe",
     ),
     "no such array": (lambda data: parse_array(data, "z"), TWO, "correct `array` in the recipe"),
     "an npy": (lambda data: parse_array(data, "z"), GOOD, "take `array` out of the recipe"),
@@ -273,7 +298,7 @@ SOUND: dict[str, tuple[Callable[[bytes], Any], bytes, str]] = {
     "beyond 32 bits": (
         array_recorder("values", kind="float"),
         npy(np.array([1e300])),
-        "FEATURE: raw in the recipe",
+        "write `raw` in place of `values` in the recipe",
     ),
     "floats for whole numbers": (
         array_recorder("values", kind="int64"),

@@ -100,7 +100,11 @@ RECIPES = {
         "",
     ),
     "a class of no name": (FILES + "class_names: {check: 5}\n", "class_names.check: 5", "text"),
-    "no file of labels": (FILES + "labels: {}\n", "labels: no `file`", "expected file: ..."),
+    "no file of labels": (
+        FILES + "labels: {}\n",
+        "labels: it has no key `file`",
+        "expected labels: {file: FILE}",
+    ),
     "an entry of a list": (FILES + "classes: [a, true]\n", "classes, entry 2: true", "text"),
     "tag": (FILES + "seed: !!python/object/apply:os.getpid []\n", "line 2: the tag", "plain"),
     "alias": ("seed: &a 1\nnum_shards: *a\n", "line 1: the anchor", "plain"),
@@ -354,12 +358,12 @@ RECIPES = {
     ),
     "classes of nothing": (
         FILES + "classes: [a, b]\n",
-        "line 2: classes: there are no labels",
+        "line 2: classes: it requires labels, and there are none",
         "labels",
     ),
     "first label of nothing": (
         FILES + "first_label: 1\n",
-        "line 2: first_label: there are no labels",
+        "line 2: first_label: it requires labels, and there are none",
         "labels",
     ),
     "inception without labels": (
@@ -385,7 +389,7 @@ RECIPES = {
     "long pattern": (
         f"source: {{files: 'ab{'*' * 3000}'}}\n",
         f"'ab{'*' * 58}...' is not a pattern",
-        "alone between",
+        "nothing else between its slashes",
     ),
     "pattern": (
         "source: {files: 'arrays/[x'}\n",
@@ -535,12 +539,12 @@ INPUTS = {
     ),
     "labels of what is gone": (
         FILES + "labels: more.txt\n",
-        "more.txt: 1 path has no file in the source, or several",
+        "more.txt: 1 path is not that of one file in the source",
         "2.npy (line 3)",
     ),
     "labels of other files": (
         FILES + "labels: {file: others.txt, unlabelled: skip}\n",
-        "others.txt: no path has exactly one file in the source: q/5.npy (line 1)",
+        "others.txt: no path is that of one file in the source: q/5.npy (line 1)",
         "expected paths such as arrays/0.npy",
     ),
     "two lines of one file": (
@@ -570,7 +574,7 @@ INPUTS = {
     ),
     "a column of splits and paths": (
         FILES + "labels: {file: nosplit.csv, split: path}\n",
-        "nosplit.csv, line 1: the column 'path' can't hold the splits and the paths",
+        "nosplit.csv, line 1: the recipe's `labels` names 'path' as the column of the splits and of the paths",
         "",
     ),
     "columns of classes without paths": (
@@ -581,7 +585,7 @@ INPUTS = {
     ),
     "JSON of no file": (
         FILES + "labels: nofile.json\n",
-        "nofile.json has no line with a file",
+        "nofile.json names no file",
         "",
     ),
     "labels without paths, below a comment": (
@@ -597,7 +601,7 @@ INPUTS = {
     "labels of two files, and one that is not there": (
         FILES + "labels: {file: {train: less.csv, test: more.csv}}\n",
         "less.csv, ",
-        "more.csv: 1 path has no file in the source, or several: 2.npy (",
+        "more.csv: 1 path is not that of one file in the source: 2.npy (",
     ),
     "no labels in two files": (
         FILES + "labels: {file: {train: less.csv, test: less3.csv}}\n",
@@ -717,12 +721,12 @@ INPUTS = {
     "a table of images with two signs": (
         "source: {table: signs.csv}\n",
         "signs.csv, line 3: the labels are -1 and 1",
-        "write classes as 0 and 1, or by their names\n",
+        "write the classes in the file as 0 and 1, or by their names",
     ),
     "two signs, one of them in a list": (
         FILES + "labels: signs.jsonl\n",
         "signs.jsonl, line 1: the labels are -1 and 1",
-        "labels: {file: ..., unlabelled: keep} takes -1 as no label",
+        "if -1 is no label, write labels: {file: ..., unlabelled: keep}",
     ),
     "a mask of two images": (
         "source: {files: 'pair/*'}\nmask: {folder: pair-masks}\n",
@@ -742,8 +746,8 @@ INPUTS = {
     ),
     "a label beyond the classes": (
         BEYOND,
-        "less2.txt, line 2: the label is 1, but the only class has the number 0;",
-        "",
+        "less2.txt, line 2: the label is 1, but the only class has the number 0",
+        "correct the label, or add the missing classes to the recipe",
     ),
     "a file beside class folders": (
         "source: {folders: loose}\n",
@@ -778,7 +782,7 @@ INPUTS = {
     ),
     "a tar that leads out": (
         "source: {tar: out.tar}\n",
-        "out.tar holds a member whose name leads out",
+        "out.tar holds a file whose path leads out",
         "../x.png",
     ),
     "no such split": (ROSES % "{folder: lily}", "line 2: split test is empty", ""),

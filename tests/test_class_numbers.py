@@ -522,18 +522,18 @@ def test_init_writes_where_numbers_start(
     [
         (
             0,
-            "imagenet-prep verify FOLDER says whether labels count from 0; "
+            "to see whether labels count from 0: imagenet-prep verify out; "
             "if they do, in Python: records.first_label = 0",
         ),
         (
             -1,
-            "imagenet-prep verify FOLDER, with the folder of these shards, checks all their records",
+            "to check all records of this set: imagenet-prep verify out",
         ),
     ],
 )
 def test_a_label_below_the_first_one_has_the_advice_that_helps(label: int, advice: str) -> None:
     """No set counts its classes from -1."""
-    record = SimpleNamespace(place="a shard: record 0 at byte 0")
+    record = SimpleNamespace(place="a shard: record 0 at byte 0", shard=Path("out/a"))
     with pytest.raises(InputError) as caught:
         class_index(label, 1, record)
     assert caught.value.what.endswith(f"has label {label}")

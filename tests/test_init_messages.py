@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -286,7 +287,9 @@ SAYINGS: dict[str, Saying] = {
         {"a.rec": b"x"}, "", ("a function of yours can read any format",), absent=("unpack",)
     ),
     "hidden files alone": Saying(
-        {".a.jpg": None}, "", ("found nothing, and hidden files, which init skips: .a.jpg",)
+        {".a.jpg": None},
+        "",
+        ("found nothing, and hidden files, which init skips: .a.jpg\na name that starts",),
     ),
     "one tar": Saying(
         {**images(*PETS), "a.tar": tar("cat/9.jpg")},
@@ -1024,9 +1027,8 @@ def test_the_commands_of_a_run_that_wrote_a_recipe_write_another(
     for call in calls:
         command_here(*shlex.split(call), cwd=tmp_path)
     first = output.partition(" ")[2] or "data.yaml"
-    assert sorted(path.name for path in tmp_path.glob("*.yaml")) == sorted(
-        [first, first.replace(".", "-2.")]
-    )
+    recipes = {path.name for path in existing(tmp_path, "*.yaml")}
+    assert recipes == {first, first.replace(".", "-2.")}
 
 
 @pytest.mark.parametrize("folder", ["data", "."])
@@ -1106,6 +1108,79 @@ def test_the_keys_that_take_masks_next_to_boxes(tmp_path: Path) -> None:
     recipe.write_text(f"{text}\n{mask_key}\n")
     converted = command_here("convert", "out", "--config", "data.yaml", cwd=tmp_path)
     assert "2 images" in converted.stdout
+
+
+@pytest.mark.parametrize("has_masks", [False, True])
+def test_each_year_of_voc_gets_a_recipe_of_its_own(tmp_path: Path, has_masks: bool) -> None:
+    """Years are no classes, with masks or without; each advised command writes a recipe."""
+    years = {
+        f"{year}/{name}": data for year in ("VOC2007", "VOC2012") for name, data in VOC.items()
+    }
+    kept = {name: data for name, data in years.items() if not name.endswith("3.jpg")}
+    kept = {name: data for name, data in kept.items() if "3.xml" not in name}
+    masks = {f"VOC2007/SegmentationClass/{number}.png": None for number in range(3)}
+    Made({**kept, **(masks if has_masks else {})}).save(tmp_path / "data")
+    refused = command_here("init", "data", status=4, cwd=tmp_path)
+    assert "--as" not in refused.stderr
+    if has_masks:
+        return
+    commands = re.findall(r"^  imagenet-prep (init .*)$", refused.stderr, re.MULTILINE)
+    assert commands == ["init data/VOC2007", "init data/VOC2012"]
+    for command in commands:
+        command_here(*shlex.split(command), cwd=tmp_path)
+    assert existing(tmp_path, "VOC*.yaml")
+
+
+OBJECTS = {
+    f"{name}/{kind}.png": None for name in "ab" for kind in ("images/1", "masks/1", "masks/2")
+}
+
+
+def test_masks_of_objects_are_not_called_unread(tmp_path: Path) -> None:
+    """They are the objects; no advice to read them a second time."""
+    Made(OBJECTS).save(tmp_path / "data")
+    done = command_here("init", "data", cwd=tmp_path)
+    assert "4 boxes of 1 class" in done.stdout
+    assert "not read" not in done.stdout
+
+
+def test_a_damaged_mask_of_an_object_is_named(tmp_path: Path) -> None:
+    """The folders around it become no classes."""
+    Made({**OBJECTS, "a/masks/2.png": b"no image"}).save(tmp_path / "data")
+    refused = command_here("init", "data", status=4, cwd=tmp_path)
+    assert "data/a/masks/2.png: it is no image of a known format" in refused.stderr
+    assert "--as" not in refused.stderr
+
+
+def test_annotations_of_another_machine_lose_its_folders(tmp_path: Path) -> None:
+    """The advised --strip makes a recipe that has the boxes, and the advised key, too."""
+    names = [f"images/{number}.jpg" for number in range(3)]
+    records = [
+        {"id": i, "file_name": f"d/train/{i}.jpg", "width": 16, "height": 16} for i in range(3)
+    ]
+    boxes = [{"id": i, "image_id": i, "category_id": 1, "bbox": [1, 1, 3, 3]} for i in range(3)]
+    coco = {"images": records, "annotations": boxes, "categories": [{"id": 1, "name": "cat"}]}
+    Made({**images(*names), "c.json": json.dumps(coco).encode()}).save(tmp_path / "data")
+    refused = command_here("init", "data", status=4, cwd=tmp_path)
+    (option,) = re.findall(r"run init with (--strip \S+),", refused.stderr)
+    (key,) = re.findall(r"write in the recipe `(.*)`", refused.stderr)
+    done = command_here("init", "data", *option.split(), cwd=tmp_path)
+    assert "c.json annotates 3 of 3 images" in done.stdout
+    assert key in (tmp_path / "data.yaml").read_text()
+    command_here("convert", "out", "--config", "data.yaml", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("table_name", ["l.csv", "lists/l.csv"])
+def test_a_table_of_another_machine_loses_its_folders(tmp_path: Path, table_name: str) -> None:
+    """The advised command labels all images, which are in another folder here."""
+    names = [f"images/{number}.jpg" for number in range(3)]
+    lines = [f"q/train/{number}.jpg,{label}\n" for number, label in enumerate("aba")]
+    content = f"file,label\n{''.join(lines)}".encode()
+    Made({**images(*names), table_name: content}).save(tmp_path / "data")
+    refused = command_here("init", "data", status=4, cwd=tmp_path)
+    (command,) = re.findall(r"removed from their paths: imagenet-prep (.*)", refused.stderr)
+    done = command_here(*shlex.split(command), cwd=tmp_path)
+    assert "found 3 images in 2 classes" in done.stdout
 
 
 @pytest.mark.parametrize("members", [("1.jpg", "1.jpg"), ("x/1.jpg", "x/1.jpg")])

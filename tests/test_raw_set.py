@@ -231,8 +231,10 @@ def test_what_convert_would_say_is_a_warning(data_dir: Path) -> None:
     """That images or boxes are missing."""
     with pytest.warns(UserWarning, match="a part of ILSVRC2012") as said:
         opened(Layout(data_dir))
-    boxes = [str(each.message) for each in said if "records have no boxes" in str(each.message)]
-    annotate = boxes[0].partition("; to add boxes, run ")[2]
+    notes = [str(each.message) for each in said]
+    assert not any("shards" in note or "this set" in note for note in notes)
+    (boxes,) = [note for note in notes if "records have no boxes" in note]
+    annotate = boxes.partition(" is there; to add boxes, run ")[2]
     assert annotate == f"imagenet-prep annotate {data_dir}"
     command(*shlex.split(annotate)[1:])
     assert any(record.boxes for record in opened(Layout(data_dir)))

@@ -133,7 +133,7 @@ def _open_raw(
             "leave out join; or convert the raw data, and open its shards",
         )
     from imagenet_prep import registry
-    from imagenet_prep.datasets.kept_notes import note_of_call
+    from imagenet_prep.datasets.kept_notes import note_of_reading
     from imagenet_prep.datasets.planned_set import ShardNote
     from imagenet_prep.engines import make_engine
     from imagenet_prep.raw.raw_set import RawSet
@@ -153,8 +153,9 @@ def _open_raw(
     for note in planned.notes:
         if isinstance(note, ShardNote):
             continue
-        text = note_of_call(note, layout, converts=False)
-        warnings.warn(text.removeprefix("warning: "), stacklevel=3)
+        text = note_of_reading(note, layout)
+        if text:
+            warnings.warn(text.removeprefix("warning: "), stacklevel=3)
     planned_split = _require_split(planned, split, layout)
     lists = any_number(planned.entry.features)
     numbering = Numbering.read(planned.entry, planned.settings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.inputs import Inputs, skipped_in_words
+from imagenet_prep.recipes.path_parts import counted
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile, shortened
 from imagenet_prep.recipes.recipe_paths import need_path
 from imagenet_prep.sources.catalog import Catalog
@@ -47,7 +49,13 @@ def list_by_patterns(
     for folder, _ in rooted_patterns:
         if folder != base:
             problem = f"the patterns start in {base} and in {folder}"
-            raise file.fault(key, problem, "expected all patterns to start in one folder")
+            expected = "expected all patterns to start in one folder"
+            shared_folder = os.path.commonpath([base, folder])
+            hint = (
+                f"give --raw {shlex.quote(shared_folder)}, and write all paths of the recipe from "
+                "that folder"
+            )
+            raise file.fault(key, problem, expected, hint)
     listings: list[Catalog] = []
     all_remarks: list[Remarks] = []
     for _, pattern in rooted_patterns:
@@ -71,8 +79,22 @@ def _match(
     if not len(listing):
         problem = f"{file.place(key)}: no file matches {base / pattern}"
         skipped = skipped_in_words(remarks)
-        raise InputError(problem, "; ".join(["expected at least one", *skipped]))
+        expected = "; ".join(["expected at least one", *skipped])
+        raise InputError(problem, expected, _hint_on_pattern(base, pattern))
     return listing, remarks
+
+
+def _hint_on_pattern(base: Path, pattern: str) -> str:
+    """The files in the folder where a pattern starts, for one that matches none."""
+    fixed_folders, _ = split_pattern(pattern)
+    folder = below(base, fixed_folders)
+    names = [path.name for path in folder.iterdir() if path.is_file()]
+    visible_names = [name for name in names if not name.startswith(".")]
+    if visible_names:
+        return f"correct the pattern: {folder} holds {counted(visible_names, 3)}"
+    if names:
+        return f"{folder} holds only hidden files, whose names begin with a dot"
+    return ""
 
 
 def _root_pattern(file: RecipeFile, key: Key, pattern: str, root: Path) -> tuple[Path, str]:
@@ -86,7 +108,8 @@ def _root_pattern(file: RecipeFile, key: Key, pattern: str, root: Path) -> tuple
     fixed_folders, _ = split_pattern(relative)
     need_path(file, key, below(base, fixed_folders), "folder")
     if ".." in relative.split("/"):
-        raise file.fault(key, problem, "expected .. only before the first folder with *, ? or [")
+        problem = f"{shortened(pattern)!r} has .. after a folder with *, ? or ["
+        raise file.fault(key, problem, "expected .. only before the first such folder")
     return base, relative
 
 

@@ -138,7 +138,7 @@ def refuse_unlisted(file: RecipeFile, layout: Layout, *, is_made: bool) -> Usage
         folder = "the current folder"
     return UsageError(
         f"{place}: {folder} has no stored rows of {function}",
-        "imagenet-prep convert --allow-python stores them in its DATA_DIR, with the shards",
+        "convert with --allow-python stores them in its DATA_DIR, with the shards",
         Hint("name that folder: ", command("verify", "DATA_DIR", (("config", file.path),))),
     )
 
@@ -152,7 +152,7 @@ def refuse_unsealed(file: RecipeFile, data_dir: object, elsewhere: OptionValues 
     return UsageError(
         f"{place}: the stored rows of {function} are missing or damaged in {data_dir}",
         "expected the rows that convert stored: no other command runs the function",
-        Hint("run it again: ", again),
+        Hint("run convert again: ", again),
     )
 
 
@@ -234,7 +234,7 @@ def _seal(function: Function, layout: Layout) -> Path:
         raise UsageError(
             what,
             "expected a folder of this machine for the rows of a function",
-            f"choose one {'with --output' if layout.output else 'as DATA_DIR'}",
+            f"name a local folder {'with --output' if layout.output else 'as DATA_DIR'}",
         )
     folder = folder.absolute()  # the function may change the current folder
     make_folder(folder)

@@ -20,6 +20,12 @@ ROOT_VARIABLE = "DATAPATH"
 NOT_THERE = "is not there"
 """The problem of a path that leads to nothing."""
 
+OUTSIDE = (
+    "put the recipe into a folder that holds all of the data, or give that folder as --raw; "
+    "and write all paths of the recipe from there"
+)
+"""The hint for a path that leads out of the folder of the data."""
+
 P = TypeVar("P", bound=AnyPath)
 
 
@@ -38,7 +44,13 @@ def data_root(file: RecipeFile, root: Path | None) -> Path:
         folder, origin = root, "as --raw names it"
     problem = fault_of_path(folder, "folder")
     if problem:
-        raise InputError(f"{folder} {problem}", f"expected the folder of the data, {origin}")
+        hint = "correct it in the command"
+        if variable and not root:
+            hint = (
+                f"correct {ROOT_VARIABLE}; or unset it, if paths start at the folder of the recipe"
+            )
+        expected = f"expected the folder of the data, {origin}"
+        raise InputError(f"{folder} {problem}", expected, hint)
     return Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() would follow links, and names would change
 
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import DamagedRecordError, InputError, UsageError
+from imagenet_prep.escaping import command_line, path_word, program
 from imagenet_prep.exports import load_format
 from imagenet_prep.exports.packing import ExportRun, Packer, sizes_on_record
 from imagenet_prep.exports.source_set import SourceSet, SourceShard
@@ -138,7 +139,14 @@ def _refuse_options(
         layout.refuse_urls()
     if out is None and copies_records:
         raise UsageError(
-            f"no OUT for the files of {container}", "expected a folder OUT after DATA_DIR"
+            f"export {container} needs a folder for its files",
+            "expected this folder after that of the shards",
+            Hint(
+                "name it in place of OUT: ",
+                command_line(
+                    [program(), "export", container, path_word(str(layout.data_dir)), "OUT"]
+                ),
+            ),
         )
     if out is not None and packer_class.requires_utf8_paths and not is_utf8(str(out)):
         raise UsageError(

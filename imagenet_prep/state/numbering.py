@@ -10,9 +10,10 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import mention
+from imagenet_prep.escaping import command
 from imagenet_prep.hints import Hint
 from imagenet_prep.state.manifest import ILSVRC2012, DatasetEntry, Manifest
+from imagenet_prep.storage.location import AnyPath
 
 INCEPTIONS_FIRST = 1
 """The label of the first class in Inception's format, where 0 is the background."""
@@ -78,6 +79,11 @@ class Placed(Protocol):
         """Its file, number and byte, for messages."""
         ...
 
+    @property
+    def shard(self) -> AnyPath:
+        """The file that holds it."""
+        ...
+
 
 def class_index(label: int | None, first_label: int, record: Placed) -> int | None:
     """A label counted from 0, as networks have it; None for none. Nothing else counts labels of
@@ -95,10 +101,10 @@ def class_index(label: int | None, first_label: int, record: Placed) -> int | No
         return None
     if label < first_label:
         problem, expected = f"{record.place} has label {label}", f"expected {first_label} or more"
-        verify = mention("verify", "FOLDER")
-        hint = Hint(verify, ", with the folder of these shards, checks all their records")
+        verify = command("verify", record.shard.parent)
+        hint = Hint("to check all records of this set: ", verify)
         if label == 0:
             in_python = "; if they do, in Python: records.first_label = 0"
-            hint = Hint(verify, " says whether labels count from 0", in_python)
+            hint = Hint("to see whether labels count from 0: ", verify, in_python)
         raise InputError(problem, expected, hint)
     return label - first_label

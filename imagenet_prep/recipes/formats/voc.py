@@ -5,12 +5,14 @@ Stanford Dogs has them without an ending.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import command
+from imagenet_prep.hints import Hint
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.annotation_files import check_size, parse_number, read_xml
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject, columns_named
@@ -112,13 +114,13 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     if not folder.files:
         return None
     matches = list(filter(None, map(_IMAGE_SET.fullmatch, folder.names)))
+    keys = {"voc": folders_of(folder.files)}
+    list_folders = {match[1] or "" for match in matches}
+    if len(list_folders) > 1:  # VOC2007 and VOC2012, which are no classes
+        all_lists = [match[0] for match in matches]
+        fault_of_lists = _in_several_folders(folder.path, sorted(list_folders), all_lists)
+        return Proposed(keys, folder.files, faults=[fault_of_lists], is_certain=True)
     faults: list[InputError] = []
-    list_folders = {match[1] for match in matches}
-    if len(list_folders) > 1:
-        paths = listed(match[0] for match in matches)
-        problem = f"{folder.path} has lists of splits in several folders: {paths}"
-        hint = "make a recipe of each folder above them"
-        faults.append(InputError(problem, "expected one folder ImageSets/Main", hint))
     path_by_name = {match[2]: match[0] for match in matches}
     lists = _read_lists(folder, path_by_name)
     if lists and not any(names for _, names in lists.values()):
@@ -128,7 +130,15 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
         if folder.images:
             expected += f", such as {stem_of(folder.images[0])}"
         faults.append(InputError(problem, expected, "correct these lists, or remove them"))
-    return Proposed({"voc": folders_of(folder.files)}, folder.files, lists, faults)
+    return Proposed(keys, folder.files, lists, faults)
+
+
+def _in_several_folders(path: Path, folders: Sequence[str], lists: Sequence[str]) -> InputError:
+    """The error for lists of splits in several folders, with a command for each."""
+    problem = f"{path} has lists of splits in several folders: {listed(lists)}"
+    hint = "run init on each of these folders alone:"
+    error = InputError(problem, "expected one folder ImageSets/Main", hint)
+    return error.with_choices([Hint("  ", command("init", path / folder)) for folder in folders])
 
 
 def _read_lists(
