@@ -1,4 +1,4 @@
-"""Faults and doubts of tars that init reads, each with the command that unpacks them."""
+"""Faults of tars and doubts about them, each with the command that unpacks the tars."""
 
 from __future__ import annotations
 
