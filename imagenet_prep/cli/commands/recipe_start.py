@@ -57,7 +57,9 @@ from imagenet_prep.hints import Hint
     metavar="FILE",
     help="Names of classes by id: JSON, CSV, txt or pbtxt.",
 )
-@click.option("--strip", metavar="PREFIX", help="Take this off the paths in tables and lists.")
+@click.option(
+    "--strip", metavar="PREFIX", help="Take this off paths in tables, lists and annotations."
+)
 @click.option("--list", "is_list", is_flag=True, help="List the recipes of well-known data sets.")
 @click.option(
     "--example",
