@@ -148,6 +148,13 @@ def rerun(settings: OptionValues = ()) -> CommandLine:
     return command_line([program(), *sys.argv[1:], *_options(settings)])
 
 
+def is_command() -> bool:
+    """Whether this process is a command of this program, and not a script or a notebook."""
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    is_module = main is not None and main.name == f"{__package__}.__main__"
+    return is_module or Path(sys.argv[0]).name == NAME
+
+
 def rerun_elsewhere(folder: object, other: object) -> CommandLine | None:
     """The command of this process with another folder in place of one; None if it doesn't name
     that folder.

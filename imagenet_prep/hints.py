@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
-from imagenet_prep.escaping import CommandLine, Shell, command_line, mention
+from imagenet_prep.escaping import (
+    CommandLine,
+    OptionValues,
+    Shell,
+    command_line,
+    is_command,
+    mention,
+    rerun,
+)
 from imagenet_prep.text import INSTALL
 
 
@@ -41,6 +49,13 @@ def install_extra(extra: str) -> Hint:
     """The command that installs an extra of the package, in the folder of its clone."""
     command = command_line([*INSTALL.split(), f".[{extra}]"])
     return Hint(command, "    (in the folder of your clone of imagenet-prep)")
+
+
+def then_rerun(advice: str, settings: OptionValues = ()) -> Hint:
+    """Advice, then the same command again, with ``settings``; in a script, to try again."""
+    if is_command():
+        return Hint(f"{advice}, then run: ", rerun(settings))
+    return Hint(f"{advice}, and try again")
 
 
 def parts_of(text: str) -> tuple[str, ...]:

@@ -155,7 +155,7 @@ def _missing(name: str, inventory: Inventory) -> Problem:
 
 
 def _remedy_missing(state: SetState) -> str:
-    """What makes a shard of this set that is not there: repair, convert, or the rank it is of."""
+    """The command that makes a missing shard of this set: repair, convert, or its rank."""
     if state.covers_plan:
         return remedy_own(state)
     return state.following if state.kind == "part" else RESUME

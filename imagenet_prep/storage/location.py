@@ -301,5 +301,7 @@ def _is_url(place: object, expected: str) -> UsageError:
     if scheme == "file":
         hint = "name the path alone, without file://"
     elif scheme in SCHEMES:
-        hint = "copy the files to a folder of this machine, or mount the bucket, and name that folder"
+        hint = (
+            "copy the files to a folder of this machine, or mount the bucket, and name that folder"
+        )
     return UsageError(f"{shown(place)} is a URL", expected, hint)

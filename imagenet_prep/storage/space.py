@@ -11,8 +11,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from imagenet_prep.errors import SpaceError
-from imagenet_prep.escaping import rerun
-from imagenet_prep.hints import Hint
+from imagenet_prep.escaping import is_command, rerun
+from imagenet_prep.hints import Hint, then_rerun
 from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.text import listed, size_text
 
@@ -87,11 +87,6 @@ def refuse_lack(needs: Iterable[Need], *, may_consume: bool = False) -> None:
 
     ``may_consume``: the error proposes that the raw data gives its space to the shards.
     """
-    or_consume = Hint(
-        "; or let --consume delete archives that download has compared, "
-        "while the shards are made: ",
-        rerun((("consume", True),)),
-    )
     for room in rooms_for(needs):
         if room.lacks_space:
             names = listed(need.what for need in room.needs if need.size > 0)
@@ -99,9 +94,8 @@ def refuse_lack(needs: Iterable[Need], *, may_consume: bool = False) -> None:
                 f"not enough space in {room.folder} for {names}",
                 f"needed {size_text(room.size)}, free {size_text(room.free)}",
                 Hint(
-                    "free some space, or name another folder in the command, then run: ",
-                    rerun(),
-                    or_consume if may_consume else "",
+                    then_rerun("free some space, or name another folder"),
+                    _or_consume() if may_consume else "",
                 ),
             )
         if room.lacks_files:
@@ -109,12 +103,16 @@ def refuse_lack(needs: Iterable[Need], *, may_consume: bool = False) -> None:
             raise SpaceError(
                 f"not enough inodes on the file system of {room.folder} for {names}",
                 f"needed {room.files:,} files and folders, free {room.free_files:,}",
-                Hint(
-                    "remove files there, or name a folder on another file system in the command, "
-                    "then run: ",
-                    rerun(),
-                ),
+                then_rerun("remove files there, or name a folder on another file system"),
             )
+
+
+def _or_consume() -> Hint:
+    """The other advice: the raw data gives its space to the shards."""
+    advice = "; or delete archives that download has compared while the shards are made: "
+    if is_command():
+        return Hint(advice, rerun((("consume", True),)))
+    return Hint(f"{advice}ConvertOptions(consume=True)")
 
 
 def _room(folder: Path, needs: tuple[Need, ...]) -> Room:
