@@ -384,7 +384,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
     "numbers alone, and names given": (
         {LABEL: [1]},
         {"class_names": ["cat"]},
-        f"it has class numbers: {LABEL}\nleave out class_names",
+        "it has class numbers: image/object/class/label\nleave out class_names",
     ),
     "numbers for names": (
         {TEXT: [5]},
