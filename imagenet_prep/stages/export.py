@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import DamagedRecordError, InputError, UsageError
+from imagenet_prep.escaping import CommandLine, command_line, path_word, program
 from imagenet_prep.exports import load_format
 from imagenet_prep.exports.packing import ExportRun, Packer, sizes_on_record
 from imagenet_prep.exports.source_set import SourceSet, SourceShard
@@ -138,7 +139,9 @@ def _refuse_options(
         layout.refuse_urls()
     if out is None and copies_records:
         raise UsageError(
-            f"no OUT for the files of {container}", "expected a folder OUT after DATA_DIR"
+            f"export {container} writes new files, and no folder for them is given",
+            "expected a folder OUT after DATA_DIR",
+            Hint("for example: ", _with_example(container, local_path(layout.data_dir))),
         )
     if out is not None and packer_class.requires_utf8_paths and not is_utf8(str(out)):
         raise UsageError(
@@ -153,6 +156,14 @@ def _refuse_options(
             "expected --on-damaged refuse, or a format that copies records",
             "leave out --on-damaged, or choose another format",
         )
+
+
+def _with_example(container: str, data_dir: Path) -> CommandLine:
+    """The command with a folder next to DATA_DIR for its files."""
+    named = data_dir if data_dir.name not in ("", "..") else data_dir.resolve()
+    out = named.with_name(f"{named.name or 'set'}-{container}")
+    words = [program(), "export", container, path_word(data_dir), path_word(out)]
+    return command_line(words)
 
 
 def _open_packer(packer_class: type[Packer], source: SourceSet, skippable: bool) -> Packer:
@@ -176,8 +187,9 @@ def _refuse_failures(
 ) -> None:
     """Raise the error of the first shard that could not be exported, if any."""
     if run.failures:
-        done = number_of(len(source.shards) - len(run.failures), "shard is", "shards are")
-        progress.note(f"{done} done, {len(run.failures):,} not")
+        done = len(source.shards) - len(run.failures)
+        shards = number_of(len(source.shards), "shard")
+        progress.note(f"{done:,} of {shards} done; the first error:")
         raise _with_hint(run.failures[0], skippable)
 
 
