@@ -553,7 +553,7 @@ def test_an_export_can_not_be_told_the_first_label_and_names_the_recipe_that_can
     assert caught.value.hint.endswith(f"imagenet-prep init {tmp_path / 'theirs'}")
     recipe = init(tmp_path / "theirs", tmp_path / "recipe.yaml", ENGINE).recipe
     made = make(tmp_path, recipe.read_text())
-    assert export(made, "folders", tmp_path / "files", ENGINE).splits[0].records == 2
+    assert export(made, "folders", tmp_path / "again", ENGINE).splits[0].records == 2
 
 
 @pytest.mark.parametrize(
