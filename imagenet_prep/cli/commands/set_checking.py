@@ -27,7 +27,7 @@ from imagenet_prep.cli.printing.verdict_text import (
 from imagenet_prep.cli.progress_display import make_progress
 from imagenet_prep.cli.stage_arguments import engine_of, note_share
 from imagenet_prep.errors import UsageError
-from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.layout import RAW_NAME, Layout
 from imagenet_prep.storage.location import AnyPath
 
 if TYPE_CHECKING:
@@ -112,6 +112,8 @@ def _verify_raw(data_dir: Path | None, params: Mapping[str, Any], quiet: bool) -
     if isinstance(options, ConvertOptions) and params["allow_incomplete"]:
         options = options.replace(allow_incomplete=True)
     folder = raw or recipe.parent
+    if raw is not None and recipe is None and raw.name == RAW_NAME:
+        folder = raw.parent  # the DATA_DIR that commands are advised with
     layout = Layout(data_dir or folder, raw)
     verdict = verify_raw(
         layout,
