@@ -115,8 +115,8 @@ def _changed_word(word: str, change: Callable[[str], str]) -> str:
 
 
 def as_text(value: object) -> str:
-    """A hint or a command as a plain str: the ``enc_hook`` of msgspec, which knows str alone."""
-    if not isinstance(value, (Hint, CommandLine)):
+    """A hint, a command or a note as a plain str: the ``enc_hook`` of msgspec."""
+    if not isinstance(value, str):
         raise NotImplementedError(f"{type(value).__name__} in JSON")
     return str(value)
 

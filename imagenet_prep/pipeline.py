@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.checks.verdict import Depth, Verdict, load_verdict
 from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageError
@@ -216,7 +217,9 @@ def report(  # noqa: PLR0913 - the options of the command, by keyword
         layout = layout.one_set()
         verdict = _kept_verdict(layout) or verify(layout, engine, progress=progress)
     elif next(iter(Shard.open(layout).followed()), None) is None:
-        raise InputError(f"{layout} holds no records", "expected a TFRecord file with at least one")
+        raise InputError(
+            f"{layout} holds no records", "expected a TFRecord file with at least one record"
+        )
     else:
         verdict = verify_file(layout)
     return write_report(
@@ -311,7 +314,14 @@ class _RunWork(Struct, frozen=True):
         later_needs = needs_behind(layout, coming, self.options, extract=self.extract)
         return [*(archive.need(layout) for archive in incoming), *later_needs]
 
-    def may_consume(self, layout: Layout) -> bool:
+    def consuming_needs(self, layout: Layout, incoming: Sequence[Incoming]) -> list[Need] | None:
+        """The disk space that every step requires with --consume; None if it would be refused."""
+        if not self._may_consume(layout):
+            return None
+        consuming = replace(self, options=self.options.replace(consume=True))
+        return consuming.needs(layout, incoming)
+
+    def _may_consume(self, layout: Layout) -> bool:
         """Whether the shards could take the space of the raw data,
         as far as known before it is fetched.
         """
@@ -338,8 +348,9 @@ def _refuse_images_elsewhere(layout: Layout, keys: Collection[str]) -> None:
     if missing_splits and not layout.reads_own_raw:
         raise InputError(
             f"{layout.raw_dir} lacks {' and '.join(missing_splits)} images",
-            "expected the images of both splits in this folder, since --raw names it",
-            f"add them, or leave out --raw: run then downloads what {layout.own_raw_dir} lacks",
+            f"run downloads images only to {layout.own_raw_dir}, not to the folder of --raw",
+            f"put them into {layout.raw_dir}; or leave out --raw, and run downloads what "
+            f"{layout.own_raw_dir} lacks",
         )
 
 
@@ -348,7 +359,7 @@ def _refuse_unusable_copy(site: Site, options: ConvertOptions) -> None:
     if options.consume and isinstance(site, KaggleSite):
         raise UsageError(
             "--consume does not work with Kaggle's zip, which holds both splits",
-            "expected a file for each split: --consume frees its space as its shards are made",
+            "--consume deletes the file of a split as its shards are made",
             "leave out --consume, or choose another --source",
         )
     if isinstance(site, HuggingFaceSite):
@@ -360,7 +371,7 @@ def _fetch(layout: Layout, work: _RunWork, progress: Progress) -> DownloadSummar
 
     def check_space(incoming: Sequence[Incoming]) -> None:
         needs = work.needs(layout, incoming)
-        refuse_lack(needs, may_consume=work.may_consume(layout))
+        refuse_lack(needs, consuming=work.consuming_needs(layout, incoming))
         if work.site is None and incoming:
             names = listed(archive.name for archive in incoming)
             to_come = sum(archive.to_come for archive in incoming)

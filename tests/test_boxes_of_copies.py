@@ -131,9 +131,10 @@ def test_copies_without_boxes(inside: Path, made_tiny: MadeSet, url: str, kind: 
     ran = command(*words_of(convert), *PART)
     assert boxes_in("new") == 0
     assert "no boxes for train: no annotations were there when this set was started" in ran.stderr
-    (download,) = re.findall(r"imagenet-prep (download DATA_DIR --only boxes)", ran.stderr)
+    (download,) = re.findall(r"run imagenet-prep (download new --only boxes), ", ran.stderr)
+    (annotate,) = re.findall(r"then imagenet-prep (annotate new --raw raw), ", ran.stderr)
     command(*words_of(download), "--base-url", url, "--no-digest", **ACCOUNT)
-    command("annotate", "new", "--raw", "raw")
+    command(*words_of(annotate))
     command("convert", "new", "--raw", "raw", *PART, "--overwrite")
     assert boxes_in("new") > 0
 
@@ -198,7 +199,7 @@ def test_no_annotate_into_an_object_store_is_advised(tmp_path: Path, made_tiny: 
     assert status(layout).following == f"imagenet-prep convert memory://tests/set --raw {raw_dir}"
     assert _note_without_boxes(layout, "train").endswith(
         f"although {raw_dir}/ILSVRC/Annotations/CLS-LOC/train was there when this set was "
-        "started; to add boxes, run imagenet-prep annotate DATA_DIR in a local folder, put its "
+        "started; to add boxes, run imagenet-prep annotate FOLDER with a local FOLDER, put its "
         f"{layout.boxes_csv.name} into the folder of raw data, then run the same imagenet-prep "
         "convert with --overwrite"
     )
@@ -208,7 +209,7 @@ def test_no_annotate_into_an_object_store_is_advised(tmp_path: Path, made_tiny: 
     with pytest.raises(InputError, match="no boxes for validation") as caught:
         convert(layout, ENGINE, options)
     assert caught.value.hint == (
-        "make it with imagenet-prep annotate DATA_DIR --validation-boxes in a local folder, "
+        "make it with imagenet-prep annotate FOLDER --validation-boxes with a local FOLDER, "
         f"and put it into {raw_dir}"
     )
     local_layout = Layout(tmp_path / "local", raw_dir)

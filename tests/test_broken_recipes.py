@@ -510,7 +510,7 @@ INPUTS = {
     ),
     "labels with an open quotation mark": (
         FILES + "labels: open.csv\n",
-        "open.csv, line 3: a quotation mark opens a cell of this row, and none closes it",
+        "open.csv, line 3: a quotation mark opens a cell here, and none closes it",
         "",
     ),
     "labels that are damaged UTF-16": (

@@ -175,7 +175,7 @@ def test_an_incomplete_imagenet_is_refused_with_its_gaps(tiny_data_dir: Path) ->
         )
     message = "\n".join(caught.value.lines)
     assert "300 of 1,281,167 images" in message
-    assert caught.value.hint.endswith("in Python: allow_incomplete=True)")
+    assert caught.value.hint.endswith("in Python: ConvertOptions(allow_incomplete=True))")
     assert "80 of 50,000 images" in message
     assert "990 classes without any" in message
     assert "990 classes without any: " not in message

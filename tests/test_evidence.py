@@ -415,7 +415,7 @@ def test_the_choice_of_a_start_counts_images(tmp_path: Path) -> None:
     lines += "".join(f"s3://bucket/v0/x{number}.jpg,a\n" for number in range(4))
     Made(labelled("l.csv", lines)).save(tmp_path / "data")
     refused = command_here("init", "data", cwd=tmp_path, status=4)
-    counts = "  6 of 6 images, if paths lose their start: imagenet-prep "
+    counts = "  6 of 6 images, with s3://bucket/v0/ removed from their paths: imagenet-prep "
     call = refused.stderr.partition(counts)[2].partition("\n")[0]
     assert "--strip s3://bucket/v0/" in call, refused.stderr
     command_here(*shlex.split(call), cwd=tmp_path)
@@ -608,14 +608,21 @@ def test_a_question_says_what_each_way_leaves_out(tmp_path: Path) -> None:
 
 
 def test_splits_of_a_table_without_labels_can_be_kept(tmp_path: Path) -> None:
-    """No table has labels where folders are the classes: the hint names files of paths, which
-    help.
+    """No table has labels where folders are the classes: a table of all images divides them; if
+    it lacks one, the hint names files of paths, which help.
     """
     paths = [f"{name}/{number}.jpg" for name in ("cat", "dog") for number in range(4)]
     splits = {path: "train" if path < f"{path[:4]}2" else "val" for path in paths}
     lines = "".join(f"{path},{split}\n" for path, split in splits.items())
     data = tmp_path / "data"
     Made({**images(*paths), "t.csv": f"file,split\n{lines}".encode()}).save(data)
+    divided = init(data, tmp_path / "divided.yaml", ENGINE)
+    assert divided.found.endswith("in train and validation")
+    assert "splits by lists: t.csv" in divided.evidence
+    for split, name in (("train", "train"), ("validation", "val")):
+        names = (tmp_path / f"divided-{split}.txt").read_text().split()
+        assert names == [path for path, own_split in splits.items() if own_split == name]
+    (data / "t.csv").write_text(f"file,split\n{lines}".replace("dog/3.jpg,val\n", ""))
     with pytest.raises(InputError) as caught:
         init(data, tmp_path / "r.yaml", ENGINE)
     assert "list the images of each split in a file, such as train.txt" in str(caught.value.hint)
@@ -664,16 +671,22 @@ def test_a_copy_of_imagenet_is_named(tmp_path: Path) -> None:
     """
     from imagenet_prep.ilsvrc2012.facts import synsets
 
-    Made(images(*(f"{wnid}/{wnid}_1.jpg" for wnid in synsets()))).save(tmp_path / "data")
+    names = [f"{wnid}/{wnid}_1.JPEG" for wnid in synsets()]
+    Made(images(*(f"train/{name}" for name in names))).save(tmp_path / "data")
+    Made(images(*names)).save(tmp_path / "other")
     summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
     lines = [
         line
         for line in summary.evidence
-        if line.endswith(f"convert data-shards --raw {tmp_path / 'data'}")
+        if line.endswith(f"convert data-shards --raw {tmp_path / 'data'} --allow-incomplete")
     ]
     assert lines[0].startswith(
-        "these are ImageNet's classes; convert reads such a copy, and any boxes in it,"
+        "these are ImageNet's classes; convert reads such a copy, and any boxes in it, without a "
+        "recipe (this one has 1,000 of 1,331,167 images): "
     )
+    # convert reads class folders below train only
+    evidence = init(tmp_path / "other", tmp_path / "o.yaml", ENGINE).evidence
+    assert not any("ImageNet" in line for line in evidence)
 
 
 @pytest.mark.parametrize("data", [".", "t.csv"])
@@ -685,7 +698,7 @@ def test_the_command_for_a_copy_of_imagenet_is_one_that_works(
     """
     from imagenet_prep.ilsvrc2012.facts import synsets
 
-    paths = {f"{wnid}/{wnid}_1.jpg": wnid for wnid in synsets()}
+    paths = {f"train/{wnid}/{wnid}_1.JPEG": wnid for wnid in synsets()}
     table = "file_name,label\n" + "".join(f"{path},{wnid}\n" for path, wnid in paths.items())
     Made(images(*paths) | ({} if data == "." else {data: table.encode()})).save(tmp_path / "data")
     monkeypatch.chdir(tmp_path / "data")
@@ -695,7 +708,10 @@ def test_the_command_for_a_copy_of_imagenet_is_one_that_works(
         for line in lines
         if line.startswith("these are ImageNet's classes")
     ]
-    assert commands == (["imagenet-prep convert data-shards --raw ."] if data == "." else [])
+    proposed = "imagenet-prep convert data-shards --raw . --allow-incomplete"
+    assert commands == ([proposed] if data == "." else [])
+    for call in commands:
+        command_here(*shlex.split(call)[1:], "--dry-run", cwd=tmp_path / "data")
 
 
 def test_a_recipe_that_can_not_be_written_leaves_no_list_of_classes(

@@ -811,7 +811,7 @@ def test_time_without_progress_is_bounded() -> None:
     patience = Patience("a.tar", Pace(tries=10, longest_retry_after=300, budget=500), waits.append)
     patience.wait(CutError("busy", 300))
     patience._since -= 300
-    with pytest.raises(NetworkError, match="gave up after 2 attempts"):
+    with pytest.raises(NetworkError, match="gave up after 2 failed attempts in a row"):
         patience.wait(CutError("busy", 300))
     assert waits == [300]
 

@@ -640,8 +640,17 @@ def test_a_split_that_no_recipe_would_have_is_refused(tmp_path: Path, name: str)
     with pytest.raises(UsageError) as caught:
         run_init(tmp_path, "in", *options)
     assert said in str(caught.value)
-    assert "without --split: imagenet-prep init" in str(caught.value)
     assert not (tmp_path / "r.yaml").exists()
+    if "x.lst" not in texts:
+        assert "without --split: imagenet-prep init" in str(caught.value)
+        return
+    bad_list = tmp_path / "in" / "y.lst"
+    assert caught.value.hint == f"correct {bad_list} and run the same command again"
+    if "l.csv" in texts:
+        return
+    bad_list.write_text("a/a1.jpg\n")
+    made, _ = run_init(tmp_path, "in", *options)
+    assert {split.name: len(split.catalog) for split in made.splits} == {"train": 2, "test": 1}
 
 
 def test_split_takes_folders_of_any_name_next_to_a_table(tmp_path: Path) -> None:

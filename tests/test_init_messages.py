@@ -237,20 +237,20 @@ SAYINGS: dict[str, Saying] = {
         ARRAYS,
         "--label none",
         (
-            "data has no column of labels called none\nexpected --label labels\nto run init without --label: ",
+            "data has no column of labels called none\nexpected --label labels\nto use labels: imagenet-prep init data --label labels\n",
         ),
     ),
     "an array without the column, beside one that is no label": Saying(
         ARRAYS_WITH_VECTORS,
         "--label none",
         (
-            "data has no column of labels called none\nexpected --label labels\nto run init without --label: ",
+            "data has no column of labels called none\nexpected --label labels\nto use labels: imagenet-prep init data --label labels\n",
         ),
     ),
     "an array that is no label": Saying(
         ARRAYS_WITH_VECTORS,
         "--label vectors",
-        ("a sample has none twice\nexpected --label labels\n",),
+        ("no sample has the same label twice\nexpected --label labels\n",),
     ),
     # structures
     "another structure": Saying(
@@ -304,7 +304,9 @@ SAYINGS: dict[str, Saying] = {
         ("\nexpected one file of arrays, or files that are parts of one set\n", "out of data"),
     ),
     "one array next to one image": Saying(
-        {"a.jpg": None, "b.npy": b"x"}, "", ("next to 1 image:", "move one kind out of data; or ")
+        {"a.jpg": None, "b.npy": b"x"},
+        "",
+        ("next to 1 image:", "move the images or the arrays out of data"),
     ),
     "a part that is missing": Saying(
         {"a.tar.001": b"x", "a.tar.003": b"y"},
@@ -724,10 +726,18 @@ SAYINGS: dict[str, Saying] = {
         "--as unlabelled",
         (
             "4 of 8 files have the names of masks: x0_mask.png",
-            "mask: {folder: data, suffix: _mask}; if they are images like the others, write a "
-            'recipe with source: {files: "data/**/*"}\n',
+            "move the masks out of data; or, if they are images like the others, write a recipe "
+            'with source: {files: "data/**/*"}\n',
         ),
-        absent=("classes:",),
+        absent=("classes:", "mask: {"),
+    ),
+    "masks with another ending next to their images": Saying(
+        {"a.jpg": None, "b.jpg": None, "a_mask.png": None},
+        "--as unlabelled",
+        (
+            "or, to read the masks, with source: {files: 'data/**/*.jpg'}, mask: {folder: data, "
+            "suffix: _mask, unmasked: skip}",
+        ),
     ),
     "boxes next to masks of some images": Saying(
         BOXED,

@@ -67,10 +67,10 @@ def test_real_json_is_a_list_in_the_order_of_validation_names(tmp_path: Path, da
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([[1]] * 49_999, "holds 49,999 values"),
+        ([[1]] * 49_999, "holds a list of 49,999 values"),
         ("{", "can't be read as JSON"),
-        (3, "holds 3"),
-        (None, "holds null"),
+        (3, "holds the JSON value 3"),
+        (None, "holds the JSON value null"),
         ({}, "has no value for"),
         ("more", "names 1 image that"),
         ("fewer", "has no value for 1 record of"),

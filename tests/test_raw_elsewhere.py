@@ -115,7 +115,9 @@ def test_run_downloads_no_image_that_nothing_reads(
     shutil.copy(made_tiny.archives["train"], raw)
     with pytest.raises(InputError, match="raw lacks validation images") as caught:
         run(Layout(tiny_data_dir, raw=raw), ENGINE, options=PART)
-    assert caught.value.hint.startswith("add them, or leave out --raw: run then downloads")
+    assert caught.value.hint.startswith(
+        f"put them into {raw}; or leave out --raw, and run downloads"
+    )
 
 
 def test_status_counts_the_raw_folder_that_is_named(tmp_path: Path, tiny_data_dir: Path) -> None:

@@ -4,6 +4,8 @@ byte for byte those of the shards that convert makes.
 
 from __future__ import annotations
 
+import shlex
+import warnings
 from operator import attrgetter
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from made_folders import picture
 from made_sets import ENGINE, PART, annotated
 from made_tars import save
 from msgspec.structs import replace
+from running import command
 from test_consume import CONSUME, see
 
 import imagenet_prep
@@ -225,7 +228,11 @@ def test_what_convert_would_say_is_a_warning(data_dir: Path) -> None:
     """That images or boxes are missing."""
     with pytest.warns(UserWarning, match="a part of ILSVRC2012") as said:
         opened(Layout(data_dir))
-    assert any("the train records have no boxes" in str(each.message) for each in said)
+    boxes = [str(each.message) for each in said if "records have no boxes" in str(each.message)]
+    annotate = boxes[0].partition("; to add boxes, run ")[2]
+    assert annotate == f"imagenet-prep annotate {data_dir}"
+    command(*shlex.split(annotate)[1:])
+    assert any(record.boxes for record in opened(Layout(data_dir)))
     assert {each.filename for each in said} == {__file__}
 
 
@@ -267,3 +274,13 @@ def test_words_that_do_not_fit(sound: Layout) -> None:
         imagenet_prep.open(sound.data_dir, "train", options=PART)  # type: ignore[call-overload]
     with pytest.raises(UsageError, match="expected 'shards' or 'raw'"):
         imagenet_prep.open(sound.data_dir, "train", source="tar")  # type: ignore[call-overload]
+
+
+def test_notes_on_shards_do_not_come_with_raw_data(tiny_data_dir: Path, made_tiny: MadeSet) -> None:
+    """No shards are made: their number doesn't matter."""
+    raw = made_tiny.archives["train"].parent
+    options = PART.replace(train_shards=1000)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        imagenet_prep.open(tiny_data_dir, "train", source="raw", raw=raw, options=options)
+    assert not any("empty" in str(warning.message) for warning in caught)

@@ -324,11 +324,10 @@ def test_boxes_that_are_there_and_unread_are_a_warning(
     said = next(line for line in done.stdout.splitlines() if line.startswith(warning)).removeprefix(
         warning
     )
-    assert said == (
-        "imagenet-prep annotate DATA_DIR (with the same --raw, if you gave it), "
-        "then run the same imagenet-prep convert with --overwrite"
-    )
-    command("annotate", tmp_path, *elsewhere)
+    annotate, _, afterwards = said.partition(", then ")
+    assert annotate == shlex.join(["imagenet-prep", "annotate", *map(str, (tmp_path, *elsewhere))])
+    assert afterwards == "run the same imagenet-prep convert with --overwrite"
+    command(*shlex.split(annotate)[1:])
     again = command(*words, "--overwrite")
     assert "warning:" not in again.stdout + again.stderr
     assert any(record.boxes for record in imagenet_prep.open(tmp_path, "train"))

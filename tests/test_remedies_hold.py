@@ -20,6 +20,7 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import SpaceError
 from imagenet_prep.fetch.target import Target
 from imagenet_prep.model import Silent
+from imagenet_prep.shards import consuming
 
 pytestmark = pytest.mark.once
 
@@ -116,10 +117,11 @@ def test_consume_is_proposed_only_where_it_is_not_refused(
     place: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A full disk: every command of the hint, run where there is space,
+    """A full disk where --consume would fit: every command of the hint, run where there is space,
     makes the shards that it was to make.
     """
     words = [*prepare(place), *PART]
+    monkeypatch.setattr(consuming, "consumed_needs", lambda *_, **__: [])
     found = os.statvfs(place)
     monkeypatch.setattr(sys, "argv", ["imagenet-prep", *words])
     with monkeypatch.context() as patch:
@@ -135,6 +137,22 @@ def test_consume_is_proposed_only_where_it_is_not_refused(
         command(*shlex.split(remedy)[1:], cwd=copy)
         output = copy / ("out" if "--output" in words else "data")
         assert {f"train-0000{number}-of-00004" for number in range(4)} < shards(output).keys()
+
+
+def test_consume_is_not_proposed_where_it_does_not_fit(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It needs some space too: of a small set as much as the shards do."""
+    words = ["convert", "data", *PART]
+    found = os.statvfs(place)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "statvfs", lambda _: os.statvfs_result((1, 1, 9, 9, 9, *found[5:])))
+        for call in (words, [*words, "--consume"]):
+            patch.setattr(sys, "argv", ["imagenet-prep", *call])
+            with pytest.raises(SpaceError) as caught:
+                cli.main(call, standalone_mode=False)
+            remedy = f"then run: {shlex.join(['imagenet-prep', *call])}"
+            assert caught.value.hint.endswith(remedy)
 
 
 # raw data that moved ------------------------------------------------------------------------------

@@ -405,7 +405,7 @@ def test_folders_of_another_machine_are_named_with_the_command(
     refused = prep_here("init", given, cwd=tmp_path)
     assert refused.returncode == 4
     counts, _, advice = error_lines(refused)[-1].partition(": imagenet-prep ")
-    assert counts == "  4 of 4 images, if paths lose their start"
+    assert counts == f"  4 of 4 images, with {prefix} removed from their paths"
     assert advice == f"init {given} {option}"
     command_here(*shlex.split(advice), cwd=tmp_path)
     (recipe,) = tmp_path.glob("*.yaml")
@@ -422,7 +422,7 @@ def test_folders_of_another_machine_are_named_with_the_command(
     [
         (
             2,
-            "  2 of 4 images, if paths lose their start: imagenet-prep init t.jsonl --strip /mnt/disk/",
+            "  2 of 4 images, with /mnt/disk/ removed from their paths: imagenet-prep init t.jsonl --strip /mnt/disk/",
         ),
         (1, None),
     ],
@@ -512,7 +512,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ("file_name,label\n../x.jpg,a\n", "x.jpg is outside of the data"),
         (
             "name,label\nthere.jpg,a\n",
-            "no column has the paths of the images expected a column file_name, got name, label",
+            "no column has a known name for paths of images expected a column file_name, got name, label",
         ),
         (
             "file_name,label\nfolder,a\nthere.jpg,b\n1.jpg,c\n",
@@ -843,7 +843,7 @@ def test_bytes_that_are_no_images_are_not_called_so(tmp_path: Path) -> None:
     rows = [{"file_name": "1.jpg", "md5": b"12"}]
     save(path, in_memory(lambda file: pq.write_table(pa.Table.from_pylist(rows), file)))
     for options in (InitOptions(), InitOptions(image="file_name")):
-        with pytest.raises(InputError, match="bytes, md5, whose first values are not images"):
+        with pytest.raises(InputError, match="the column md5 are not images"):
             choose_table(path, ENGINE, options)
 
 
@@ -972,13 +972,26 @@ def test_the_recipe_of_a_table_has_the_columns_that_are_named(tmp_path: Path) ->
 
 
 def test_a_table_without_a_column_of_images_names_the_option(tmp_path: Path) -> None:
-    """There is no recipe yet to write it in."""
+    """There is no recipe yet to write it in: the command names a column of paths, if one is."""
     path = tmp_path / "t.csv"
-    save(path, b"photo,species\na.png,x\n")
-    with pytest.raises(InputError) as caught:
-        choose_table(path, ENGINE, InitOptions())
-    advised = f"name the column of the images: imagenet-prep init {path} --image COLUMN"
-    assert caught.value.hint == advised
+    for content, column in (
+        ("number,species\n1,x\n", "COLUMN"),
+        ("before,after\na.png,b.png\n", "before"),
+    ):
+        path.write_text(content)
+        with pytest.raises(InputError) as caught:
+            choose_table(path, ENGINE, InitOptions())
+        advised = f"name the column of the images: imagenet-prep init {path} --image {column}"
+        assert caught.value.hint == advised
+
+
+def test_a_column_of_images_with_any_name_is_found(tmp_path: Path) -> None:
+    """The only column whose values are all names of images has the paths."""
+    rows = [{"photo": row["file_name"], "species": row["label"]} for row in LABELLED]
+    images(tmp_path, rows, "photo")
+    save(tmp_path / "t.csv", table(rows, "csv"))
+    choice = choose_table(tmp_path / "t.csv", ENGINE, InitOptions(label="species"))
+    assert choice.proposal.options == {"label": "species", "image": "photo"}
 
 
 def test_a_layout_that_one_table_cannot_have_is_refused(tmp_path: Path) -> None:
@@ -987,7 +1000,7 @@ def test_a_layout_that_one_table_cannot_have_is_refused(tmp_path: Path) -> None:
     save(tmp_path / "t.csv", table(LABELLED, "csv"))
     refused = prep_here("init", "t.csv", "--as", "coco", "-q", cwd=tmp_path)
     assert refused.returncode == 2
-    assert refused.stderr.startswith("error: --as coco with one table")
+    assert refused.stderr.startswith("error: --as coco can't be used with a table, ")
     assert not (tmp_path / "t.yaml").exists()
 
 

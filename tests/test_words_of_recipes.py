@@ -28,7 +28,7 @@ from imagenet_prep.recipes.recipe_paths import fault_of_path
 from imagenet_prep.recipes.row_source import TableRow, find_roles, gather
 from imagenet_prep.recipes.shared_numbering import KnownNumbering, _hint_on_boxes, _NumberingCheck
 from imagenet_prep.recipes.table_rows import Form, LabelsFault, read_rows
-from imagenet_prep.recipes.typed_values import typed
+from imagenet_prep.recipes.typed_values import fitting_kind, typed
 from imagenet_prep.state.numbering import Numbering
 from imagenet_prep.tfrecord.example import BytesList, Int64List, encode_example
 from imagenet_prep.tfrecord.framing import frame
@@ -159,7 +159,7 @@ FAULTS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "JSON without a label": (
         lambda: read_rows(b'{"a.png": null}', "json"),
-        "{path: label}, each label a text or a whole number",
+        'such as {"a.jpg": "cat"} or {"cat": ["a.jpg"]}, whose labels are texts or whole numbers',
     ),
     "JSON of 5,000 digits": (
         lambda: read_rows(b"[\n" + b"1" * 5000 + b"]", "json"),
@@ -179,6 +179,50 @@ def test_a_fault_of_a_value_shows_it(name: str) -> None:
     with pytest.raises(LabelsFault) as caught:
         fail()
     assert words in caught.value.reason
+
+
+AGES = {
+    "a text": ("1", "x", "int64", "bytes"),
+    "a fraction": ("1", "3.5", "int64", "float"),
+    "a number of 20 digits": ("1", "9" * 20, "int64", "bytes"),
+    "texts for floats": ("x", "y", "float", "bytes"),
+}
+
+
+@pytest.mark.parametrize("name", AGES)
+def test_the_advised_type_fits_the_whole_column(tmp_path: Path, name: str) -> None:
+    """The hint names a type with which every value of the column can be read."""
+    first, second, written, advised = AGES[name]
+    for image_name in ("a.png", "b.png"):
+        save(tmp_path / image_name, PNG)
+    (tmp_path / "l.csv").write_text(f"file,label,age\na.png,cat,{first}\nb.png,dog,{second}\n")
+    recipe = tmp_path / "r.yaml"
+    lines = "source: {files: '*.png'}\nlabels: l.csv\nrecord: {age: {from: age, type: %s}}\n"
+    recipe.write_text(lines % written)
+    with pytest.raises(PrepError) as caught:
+        load(recipe, None, make_engine("threads", 1))
+    assert caught.value.hint == f"correct it; or write type: {advised} in the recipe"
+    recipe.write_text(lines % advised)
+    assert load(recipe, None, make_engine("threads", 1))
+
+
+def test_no_type_is_advised_for_a_column_that_fits_none() -> None:
+    """JSON's texts among numbers are neither texts nor numbers."""
+    assert fitting_kind([1, "a"], [1, 2], is_text=False) is None
+    assert fitting_kind(["a", "b"], [1, 2], is_text=False) == "bytes"
+
+
+def test_lines_of_words_have_a_key_of_their_own(tmp_path: Path) -> None:
+    """A path, a space and a label: the advised key reads them."""
+    save(tmp_path / "a.png", PNG)
+    (tmp_path / "l.txt").write_text("a.png cat\n")
+    recipe = tmp_path / "r.yaml"
+    recipe.write_text("source: {files: '*.png'}\nlabels: {file: l.txt}\n")
+    with pytest.raises(PrepError, match="expected path:label") as caught:
+        load(recipe, None, make_engine("threads", 1))
+    assert "format: words" in caught.value.hint
+    recipe.write_text("source: {files: '*.png'}\nlabels: {file: l.txt, format: words}\n")
+    assert load(recipe, None, make_engine("threads", 1))
 
 
 def test_the_largest_float_is_one_as_numpy_writes_it() -> None:

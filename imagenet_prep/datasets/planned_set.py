@@ -61,6 +61,12 @@ class PlannedSplit(Struct, frozen=True):
         return range(plan.start, plan.stop)
 
 
+class ShardNote(str):
+    """A note on the number of shards, which doesn't matter where no shards are made."""
+
+    __slots__ = ()
+
+
 class PlannedSet(Struct, frozen=True):
     """A whole data set, planned.
 

@@ -151,12 +151,9 @@ class Patience:
 
     def _given_up(self, cut: CutError, failures: int) -> NetworkError:
         again = "run the same command again"
-        # bytes arrive in a slow attempt, too few to count as progress
-        errors = [cut, *(attempt.error for attempt in self._retry.history)]
-        was_slow = any(isinstance(error, CutError) and error.kind == "slow" for error in errors)
-        without = "" if was_slow else " without progress"
+        attempts = number_of(failures, "failed attempt", "failed attempts in a row")
         return NetworkError(
-            f"{self.what}: gave up after {number_of(failures, 'attempt')}{without}",
+            f"{self.what}: gave up after {attempts}",
             f"the last one failed with: {cut.reason}",
             f"received data is kept: {again} to resume" if self.kept() else f"{again} later",
         )

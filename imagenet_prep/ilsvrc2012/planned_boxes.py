@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from imagenet_prep.datasets.kept_notes import SAME_RAW
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import CommandLine, OptionValues, command, mention
 from imagenet_prep.hints import CONVERT_AGAIN, Hint
@@ -83,16 +84,18 @@ def _annotate_command(layout: Layout, split: str) -> CommandLine:
 def _note_without_boxes(layout: Layout, split: str) -> str:
     """The note that a split has no boxes, with the commands that add them.
 
-    It names no path of this set: the plan keeps the note.
+    It names no path of this set: the plan keeps the note, and ``note_of_call`` adds them.
     """
     unread = find_annotations(layout, split)
-    make = Hint(mention("annotate", "DATA_DIR"), " (with the same --raw, if you gave it)")
+    folder = "DATA_DIR"
+    make = Hint(mention("annotate", folder), SAME_RAW)
     if not can_annotate(layout):
-        put = f" in a local folder, put its {layout.boxes_csv.name} into the folder of raw data"
-        make = Hint(mention("annotate", "DATA_DIR"), put)
+        folder = "FOLDER"
+        put = f" with a local FOLDER, put its {layout.boxes_csv.name} into the folder of raw data"
+        make = Hint(mention("annotate", folder), put)
     steps = Hint(make, ", then ", CONVERT_AGAIN)
     if unread is None:
-        download = mention("download", "DATA_DIR", "--only", BOX_ARCHIVES[split])
+        download = mention("download", folder, "--only", BOX_ARCHIVES[split])
         return Hint(
             f"no boxes for {split}: no annotations were there when this set was started; to add "
             "boxes, run ",
@@ -114,8 +117,8 @@ def _command_for_validation_boxes(layout: Layout) -> str:
     annotate requires those of train too.
     """
     if not can_annotate(layout):
-        annotate = mention("annotate", "DATA_DIR", "--validation-boxes")
-        put = f" in a local folder, and put it into {layout.raw_dir}"
+        annotate = mention("annotate", "FOLDER", "--validation-boxes")
+        put = f" with a local FOLDER, and put it into {layout.raw_dir}"
         return Hint("make it with ", annotate, put)
     make = _annotate_command(layout, facts.VALIDATION)
     missing_archives: list[str] = []

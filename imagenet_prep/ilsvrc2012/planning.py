@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from imagenet_prep.datasets import order
-from imagenet_prep.datasets.planned_set import PlannedSet, PlannedSplit, cut
+from imagenet_prep.datasets.planned_set import PlannedSet, PlannedSplit, ShardNote, cut
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.astray import refuse_empty
@@ -146,7 +146,7 @@ def _by_class(
 
 _ALLOW_INCOMPLETE = (
     "run the same command with --allow-incomplete "
-    "(in a recipe: allow_incomplete: true; in Python: allow_incomplete=True)"
+    "(in a recipe: allow_incomplete: true; in Python: ConvertOptions(allow_incomplete=True))"
 )
 
 
@@ -181,7 +181,7 @@ def _check_count(split: str, images: int, shards: int) -> list[str]:
         return []
     counts = f"{number_of(images, 'image')} in {number_of(shards, 'shard')}"
     consequence = f"{shards - images:,} of these will be empty"
-    return [f"{split}: {counts}: {consequence}; {set_number}"]
+    return [ShardNote(f"{split}: {counts}: {consequence}; {set_number}")]
 
 
 def _check_complete(

@@ -329,8 +329,8 @@ def _stripping_choice(sought: Sought, table: LabelTable, prefix: str) -> str:
     options: dict[str, object] = {"strip": prefix}
     if not named == total == len(table.paths):
         options["as"] = "tars-with-labels" if sought.is_packed else "with-labels"
-    counts = f"  {named:,} of {_total_of(sought.items)}, if paths lose their start: "
-    return Hint(counts, sought.command(**options))
+    counts = f"  {named:,} of {_total_of(sought.items)}"
+    return Hint(f"{counts}, with {prefix} removed from their paths: ", sought.command(**options))
 
 
 def _foreign_prefix(paths: Sequence[str], items: Sequence[str]) -> str:

@@ -90,15 +90,16 @@ def read_split_lists(
 
 
 def find_split_table(
-    inspection: Inspection, names: Sequence[str], used_tables: Collection[str]
+    inspection: Inspection, names: Sequence[str], used_tables: Collection[str], lead: str = ""
 ) -> SplitLists | None:
     """The splits of images by the column of a table that says nothing of classes, such as CelebA's
     partition.
 
     Args:
         inspection: the folder.
-        names: the images, from the folder.
+        names: the images, from ``lead``.
         used_tables: the tables that are used otherwise.
+        lead: the folder of the images, from the folder.
     """
     tables: list[LabelsFile] = []
     for table in inspection.labels:
@@ -112,12 +113,26 @@ def find_split_table(
     kept_names = set(names)
     divided: dict[str, list[str]] = {split: [] for split in USUAL}
     for row, split in _splits_by_row(table):
-        name = inspection.items[row]
+        name = inspection.items[row].removeprefix(lead)
         if name in kept_names:
             divided.setdefault(split, []).append(name)
     divided = {split: images for split, images in divided.items() if images}
     files = dict.fromkeys(divided, table.name)
     return SplitLists(files, divided, is_plain=False)
+
+
+def find_split_table_of_all(
+    inspection: Inspection, names: Sequence[str], lead: str
+) -> SplitLists | None:
+    """The splits by the column of a table, as "find_split_table" has them, if each image has one
+    and the user names no other splits.
+    """
+    if inspection.options.splits:
+        return None
+    lists = find_split_table(inspection, names, (), lead)
+    if lists is None or len(lists.names) < len(names):
+        return None
+    return lists
 
 
 def _says_splits(table: LabelsFile) -> bool:

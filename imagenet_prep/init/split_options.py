@@ -176,43 +176,40 @@ def refuse_unused_splits(
     ]
     if not unused:
         return
+    if inspection is not None:
+        _refuse_unknown_line(inspection)
     verb = "does" if len(unused) == 1 else "do"
     problem = f"{' and '.join(unused)} {verb} not divide {folder} as init reads it"
     expected = "some structures take folders, some lists of files, some values of a column"
     hint = Hint("to run init without --split: ", options.command(folder, splits={}))
-    if inspection is not None:
-        try:
-            unknown_line = _unknown_line(inspection)
-        except InputError as error:
-            raise UsageError(error.what, error.detail, hint) from error
-        if unknown_line:
-            problem = f"{folder}: {unknown_line}"
-            expected = "expected the path of an image in each line, and each image once"
     raise UsageError(problem, expected, hint)
 
 
-def _unknown_line(inspection: Inspection) -> str:
-    """The first line of the user's lists that names no image, or one of a line before it, for a
-    message; "" if there is none.
-
-    Raises:
-        InputError: a list can't be read.
+def _refuse_unknown_line(inspection: Inspection) -> None:
+    """Raise UsageError if a line of the user's lists names no image, or one of a line before it, or
+    if a list can't be read.
     """
     place_of_row: dict[int, str] = {}
     for name in named_lists(inspection).values():
         path = inspection.folder / name
-        listing = read_file_list(path, inspection.folder)
+        hint = f"correct {path} and run the same command again"
+        try:
+            listing = read_file_list(path, inspection.folder)
+        except InputError as error:
+            raise UsageError(error.what, error.detail, hint) from error
         strip = inspection.options.strip
         rows = match(listing.names, inspection.items, inspection.folder, path, strip)
         for text, line, row in zip(listing.names, listing.lines, rows, strict=True):
-            place = f"{name}, line {line}"
+            place = f"{path}, line {line}"
+            problem = ""
             if row < 0:
-                reason = _why_no_image(inspection.folder, inspection.items, text)
-                return f"{place}: {text} {reason}"
-            if row in place_of_row:
-                return f"{place}: {text} is in {place_of_row[row]} already"
+                problem = _why_no_image(inspection.folder, inspection.items, text)
+            elif row in place_of_row:
+                problem = f"is in {place_of_row[row]} already"
+            if problem:
+                expected = "expected the path of an image in each line, and each image once"
+                raise UsageError(f"{place}: {text} {problem}", expected, hint)
             place_of_row[row] = place
-    return ""
 
 
 def _why_no_image(folder: Path, items: Sequence[str], text: str) -> str:

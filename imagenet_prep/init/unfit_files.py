@@ -61,10 +61,7 @@ def strange(
     others.
     """
     others = number_of(fit, "array" if content == "array" else "image")
-    hint = (
-        f"move one kind out of {place}; or write a recipe with only one kind: source: {{files: "
-        "'FOLDER/**/*.jpg'}"
-    )
+    hint = f"move the images or the arrays out of {place}"
     if in_tar:
         hint = "pack it again with only images or only arrays"
     problem = f"{place} holds {counted(names)} next to {others}: {listed(names)}"

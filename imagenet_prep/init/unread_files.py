@@ -12,11 +12,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import CommandLine
 from imagenet_prep.hints import Hint, join_hints
 from imagenet_prep.init.column_options import unused_columns
 from imagenet_prep.init.file_endings import ARCHIVES, ending_of
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.label_tables import LabelsFile, LabelsRefusal
+from imagenet_prep.init.packed_files import unpacking_hint
 from imagenet_prep.init.proposal import Interpretation
 from imagenet_prep.init.structures import known_structures
 from imagenet_prep.init.unfit_files import strange
@@ -78,7 +80,12 @@ def _outside_of_containers(
     if tars:
         noun = noun_of(tars)
         taken = listed(interpretation.containers) or item_files
-        losses.append(_unread_fault(inspection, noun, tars, f"only {taken}, or only {noun}s"))
+        fault = _unread_fault(inspection, noun, tars, f"only {taken}, or only {noun}s")
+        unpacking = unpacking_hint(inspection.folder, tars)
+        if isinstance(unpacking, CommandLine) and not interpretation.containers:
+            hint = Hint("to read the images in it, unpack: ", unpacking, "; or ", fault.hint)
+            fault = InputError(fault.what, fault.detail, hint)
+        losses.append(fault)
     items = [name for name in inspection.items if name not in containers]
     if containers and items:
         place = interpretation.containers[0]

@@ -130,6 +130,8 @@ def _open_raw(
             "leave out join; or convert the raw data, and open its shards",
         )
     from imagenet_prep import registry
+    from imagenet_prep.datasets.kept_notes import note_of_call
+    from imagenet_prep.datasets.planned_set import ShardNote
     from imagenet_prep.engines import make_engine
     from imagenet_prep.model import Silent
     from imagenet_prep.raw.raw_set import RawSet
@@ -144,7 +146,10 @@ def _open_raw(
     registry.refuse_other_set(set_records, dataset)
     planned = dataset.plan(set_records, engine, options, Silent())
     for note in planned.notes:
-        warnings.warn(note.removeprefix("warning: "), stacklevel=3)
+        if isinstance(note, ShardNote):
+            continue
+        text = note_of_call(note, layout, converts=False)
+        warnings.warn(text.removeprefix("warning: "), stacklevel=3)
     planned_split = _require_split(planned, split, layout)
     lists = any_number(planned.entry.features)
     numbering = Numbering.read(planned.entry, planned.settings)
@@ -158,8 +163,8 @@ def _refuse_skipping(options: MakingOptions) -> None:
     """Raise UsageError if damaged images would have to be known in advance."""
     if options.on_damaged == "skip":
         hint = (
-            "leave out on_damaged, and use Loader(on_damaged='skip'); or convert, and open the "
-            "shards"
+            "leave out on_damaged, and use imagenet_prep.torch.Loader(..., on_damaged='skip'); or "
+            "convert, and open the shards"
         )
         expected = "expected on_damaged: refuse, since damaged images are found when they are read"
         raise UsageError("raw data can't be opened with on_damaged: skip", expected, hint)
@@ -274,9 +279,9 @@ def _load_values(path: Path) -> dict[str, Any]:
     if isinstance(content, dict):
         return content
     if not isinstance(content, list):
-        raise _other_content(path, json.dumps(content)[:40])
+        raise _other_content(path, f"the JSON value {json.dumps(content)[:40]}")
     if len(content) != _VALIDATION:
-        raise _other_content(path, number_of(len(content), "value"))
+        raise _other_content(path, f"a list of {number_of(len(content), 'value')}")
     return _RealByImage({_name_of_image(number): value for number, value in enumerate(content, 1)})
 
 
@@ -295,7 +300,7 @@ def _refuse_no_file(path: Path) -> None:
 
 def _other_content(path: Path, content: str) -> InputError:
     expected = (
-        f"expected {{file name: value}}, or a list of {_VALIDATION:,} values, one for each "
+        f'expected {{"file name": value}}, or a list of {_VALIDATION:,} values, one for each '
         "validation image of ImageNet"
     )
     return InputError(f"{path} holds {content}", expected)

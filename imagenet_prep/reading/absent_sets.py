@@ -11,6 +11,7 @@ from imagenet_prep.reading.damage_words import is_recorded, remedy
 from imagenet_prep.storage.files import absence_of, kind_in_words
 from imagenet_prep.storage.layout import Layout, expected_names, parse_shard_name
 from imagenet_prep.storage.location import AnyPath, local_or_none
+from imagenet_prep.text import either
 
 
 def refuse_no_folder(folder: AnyPath) -> None:
@@ -44,9 +45,9 @@ def no_split_named(place: object, splits: Collection[str]) -> UsageError:
 def no_such_split(layout: Layout, split: str, splits: Collection[str]) -> InputError:
     """The error for a split that the folder does not have; ``splits`` are those that it has."""
     detail = expected_names(split)
+    hint = f"name the folder that holds the {split} shards"
     if splits:
-        detail += f"; its splits: {', '.join(sorted(splits))}"
-    hint = "name the folder and the split that hold them"
+        hint = f"name a split of this folder: {either(sorted(splits))}; or {hint}"
     return InputError(f"no {split} shards in {layout.output_dir}", detail, hint)
 
 

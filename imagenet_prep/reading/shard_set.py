@@ -30,7 +30,7 @@ from imagenet_prep.state.numbering import Numbering
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout, grown_from, parse_shard_name, shard_name
 from imagenet_prep.storage.location import AnyPath, Location, locate
-from imagenet_prep.text import number_of
+from imagenet_prep.text import listed, number_of
 from imagenet_prep.tfrecord.compression import Compression
 
 T = TypeVar("T")
@@ -397,11 +397,12 @@ def _complete(
     """
     count = min(counts)
     if len(counts) > 1:
-        sizes = " and ".join(str(count) for count in sorted(counts))
+        patterns = [f"{split}-*-of-{count:05}" for count in sorted(counts)]
+        sets = f"{len(patterns)} sets: {listed(patterns)}"
         raise InputError(
-            f"{layout.output_dir} holds {split} shards of sets of {sizes} shards",
+            f"{layout.output_dir} holds the {split} shards of {sets}",
             "expected the shards of one set",
-            "move the shards of other sets away",
+            "keep the shards of one set, and move the others to another folder",
         )
     lacking = count
     for present_split, number, total in _parse_names(present):

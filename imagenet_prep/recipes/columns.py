@@ -19,7 +19,7 @@ from imagenet_prep.recipes.labels import Labelled, at_line
 from imagenet_prep.recipes.recipe_file import RecipeFile, shortened
 from imagenet_prep.recipes.recipe_lines import optional_feature
 from imagenet_prep.recipes.table_rows import LabelsFault
-from imagenet_prep.recipes.typed_values import typed
+from imagenet_prep.recipes.typed_values import fitting_kind, typed
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.text import number_of, one_of
 from imagenet_prep.tfrecord.example import Kind
@@ -393,7 +393,10 @@ def _from_table(
     try:
         kind, column = typed(cells, table.lines, table.is_text, wish.kind)
     except LabelsFault as fault:
-        fault_of_column = LabelsFault(fault.line, f"{name}: {fault.reason}")
+        hint = fault.hint
+        if fitting := fitting_kind(cells, table.lines, table.is_text):
+            hint = f"correct it; or write type: {fitting} in the recipe"
+        fault_of_column = LabelsFault(fault.line, f"{name}: {fault.reason}", hint)
         raise at_line(path, fault_of_column, table) from fault
     table_rows = labelled.table_rows.tolist()
     by_row = [column[table_row] if table_row >= 0 else None for table_row in table_rows]

@@ -100,7 +100,7 @@ def _parse(keys: Labels, name: str, path: AnyPath) -> LabelTable:
 
 def at_line(path: AnyPath, fault: LabelsFault, table: LabelTable) -> InputError:
     """The error for a line of a file of labels, or for a sample."""
-    return fault_at(table.place(path, fault.line), fault.reason)
+    return fault_at(table.place(path, fault.line), fault.reason, hint=fault.hint or CORRECT)
 
 
 def label_by_table(

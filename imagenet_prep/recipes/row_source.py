@@ -303,7 +303,7 @@ def _image_column(columns: Mapping[str, Any], place: str, hint: str, *, is_table
         expected = f"expected file_name (a path) or image (the bytes of a file), got {column_names}"
         raise fault(place, "the rows have no key for the image", expected)
     expected = f"expected a column file_name, got {column_names}"
-    raise fault(place, "no column has the paths of the images", expected, hint)
+    raise fault(place, "no column has a known name for paths of images", expected, hint)
 
 
 # one row ------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.box_policy import CORRECT, fault
+from imagenet_prep.recipes.columns import has_ending_of
 from imagenet_prep.recipes.row_source import (
     IMAGE_IN_RECIPE,
     Rows,
@@ -99,7 +100,7 @@ def _read_table(path: Path, split: str) -> tuple[list[str], Iterator[TableRow]]:
     try:
         lines, columns = read_rows(content, form)
     except LabelsFault as error:
-        raise fault(error.place(path), error.reason) from error
+        raise fault(error.place(path), error.reason, hint=error.hint or CORRECT) from error
     return [*columns], _rows_of(path, split, "line", lines, columns)
 
 
@@ -134,6 +135,31 @@ def column_names(path: Path) -> list[str]:
         return [name.strip() for name in header]
     return []
 
+
+def columns_of_image_paths(path: Path) -> list[str]:
+    """The columns of a table whose first values all end as the names of images or arrays do; none
+    if it can't be read.
+    """
+    with contextlib.suppress(InputError):
+        _, all_rows = _read_table(path, "")
+        rows = list(itertools.islice(all_rows, _PROBED))
+        names = rows[0].values if rows else ()
+        return [name for name in names if _are_image_paths(rows, name)]
+    return []
+
+
+def _are_image_paths(rows: Sequence[TableRow], column: str) -> bool:
+    for row in rows:
+        value = row.values[column]
+        if not isinstance(value, str):
+            return False
+        if not has_ending_of("image", value) and not has_ending_of("array", value):
+            return False
+    return True
+
+
+_PROBED = 100
+"""Rows that are read to find the columns of paths."""
 
 _LONGEST = 1 << 20
 """Bytes of a line that are read to find the names of columns."""

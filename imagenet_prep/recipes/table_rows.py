@@ -122,7 +122,8 @@ def _refuse_names(names: Sequence[str], line: int) -> None:
         first_number = numbers.setdefault(name, number)
         if first_number != number:
             columns = f"columns {first_number} and {number}"
-            raise SameNameFault(line, f"{columns} have the same name, {name!r}")
+            hint = "let the first line name the columns, each with another name"
+            raise SameNameFault(line, f"{columns} have the same name, {name!r}", hint)
 
 
 def _read_cells(
@@ -187,11 +188,17 @@ def _plain_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
             continue
         cells = split_line(line, form)
         if not all(cells):
-            expected = "a path and a label, a space between them"
-            if form == "lines":
-                expected = "path:label"
-            raise LabelsFault(number, f"expected {expected}, got {_shown(line)}")
+            raise _other_form(number, line, form)
         yield number, [*cells]
+
+
+def _other_form(number: int, line: str, form: Form) -> LabelsFault:
+    """The fault of a line without a path or a label."""
+    expected = "path:label" if form == "lines" else "a path and a label, a space between them"
+    hint = ""
+    if form == "lines" and all(split_line(line, "words")):
+        hint = "correct it; or, for lines such as 'a.jpg cat', write labels: {..., format: words}"
+    return LabelsFault(number, f"expected {expected}, got {_shown(line)}", hint)
 
 
 def _spaced_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
@@ -280,9 +287,7 @@ def _csv_fault(error: csv.Error, row_line: int, line: int) -> LabelsFault:
     """
     reason = str(error)
     if reason == "unexpected end of data":
-        return LabelsFault(
-            row_line, "a quotation mark opens a cell of this row, and none closes it"
-        )
+        return LabelsFault(row_line, "a quotation mark opens a cell here, and none closes it")
     if reason.startswith("field larger than field limit"):
         limit = csv.field_size_limit()
         return LabelsFault(
@@ -321,8 +326,8 @@ def _read_json(content: bytes) -> tuple[Sequence[int], dict[str, list[Any]]]:
     if rows is None or not are_all(rows, dict):
         raise LabelsFault(
             0,
-            "expected {path: label}, each label a text or a whole number; {class: [paths]}; "
-            "or a list of objects",
+            'expected an object such as {"a.jpg": "cat"} or {"cat": ["a.jpg"]}, whose labels are '
+            'texts or whole numbers, or a list such as [{"path": "a.jpg", "label": "cat"}]',
         )
     names = dict.fromkeys(itertools.chain.from_iterable(rows))
     columns: dict[str, list[Any]] = {}

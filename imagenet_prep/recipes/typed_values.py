@@ -53,6 +53,15 @@ def typed(
     return column_kind, cells
 
 
+def fitting_kind(values: Sequence[Any], lines: Sequence[int], is_text: bool) -> Kind | None:
+    """The kind that fits all values of a column: the narrowest one; None if none does."""
+    for kind in (None, "bytes"):
+        with contextlib.suppress(LabelsFault):
+            found, _ = typed(values, lines, is_text, kind)
+            return found
+    return None
+
+
 def _first_lines(values: Sequence[Any], lines: Sequence[int]) -> dict[tuple[type, Any], int]:
     """The first line of each single value, by its type and the value.
 
@@ -77,7 +86,9 @@ def _narrowest(line_of: Mapping[tuple[type, Any], int], is_text: bool) -> Kind:
         text = min(line_of_text, key=lambda value: line_of_text[value])
         others = _others_in_words(line_of)
         reason = f"{_shown(text)} is a text, and other values are {others}"
-        raise LabelsFault(line_of_text[text], reason)
+        raise LabelsFault(
+            line_of_text[text], reason, "let the column hold only texts, or only numbers"
+        )
     return next((kind for kind in _KINDS if kind in kinds), "bytes")
 
 

@@ -12,6 +12,7 @@ from imagenet_prep.datasets.copies import samples_by_shard, were_copies
 from imagenet_prep.datasets.dataset import Dataset
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.identity import find_changed
+from imagenet_prep.datasets.kept_notes import note_of_call
 from imagenet_prep.datasets.planned_set import PlannedSet, PlannedSplit, plan_name
 from imagenet_prep.datasets.stored_plan import plan_again, plan_of, warn_of_listing
 from imagenet_prep.errors import OtherCopyError, UsageError, WriteError
@@ -183,8 +184,10 @@ class _Conversion(Struct, frozen=True):
         refuse_lost(plan_on_disk, planned.splits, layout)
         if options.consume:
             check_consumable(planned.splits, layout)
-        for note in planned.notes:
+        notes = tuple(note_of_call(note, layout) for note in planned.notes)
+        for note in notes:
             progress.note(note)
+        planned = replace(planned, notes=notes)
         return cls(
             records=records,
             engine=engine,
@@ -310,17 +313,20 @@ class _Conversion(Struct, frozen=True):
             needs += work.needs(self.layout)
         return needs
 
-    @property
-    def _may_consume(self) -> bool:
-        """Whether the raw data could give its space to the shards, once its digests are known."""
+    def _consuming_needs(self, works: Sequence[Work]) -> list[Need] | None:
+        """The disk space if the raw data gives its own to the shards; None if it can't, whether or
+        not its digests are known.
+        """
         entry, options, layout = self.plan.dataset, self.options, self.layout
         if self.share or options.consume or options.overwrite:
-            return False
+            return None
         if entry.kind == RECIPE or entry.classes:
-            return False
+            return None
         if SetState.judge(self.records).kind == "finished":
-            return False
-        return is_consumable(self.planned.splits, layout)
+            return None
+        if not is_consumable(self.planned.splits, layout):
+            return None
+        return consuming_needs(works, layout, self.engine.workers)
 
     def make(self, journal: Journal) -> tuple[list[ShardPlan], list[Problem]]:
         """Save the plan, remove what it replaces, and make the unfinished shards.
@@ -337,7 +343,7 @@ class _Conversion(Struct, frozen=True):
         works = lay_out(self.splits, todo, layout, options)
         freed = freed_space(self.replacement, plan, layout, self.progress)
         needs = [*self.needs(works), *freed]
-        refuse_lack(needs, may_consume=self._may_consume)
+        refuse_lack(needs, consuming=self._consuming_needs(works))
         self._claim.check()
         name = run_name()
         if self.share:

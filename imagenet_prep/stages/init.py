@@ -19,7 +19,7 @@ from imagenet_prep.init.declared_classes import (
     hot_classes,
     order_of_file,
 )
-from imagenet_prep.init.imagenet_copy import converting_hint
+from imagenet_prep.init.imagenet_copy import note_on_imagenet
 from imagenet_prep.init.init_options import InitOptions
 from imagenet_prep.init.inspection import Inspection, inspect_folder
 from imagenet_prep.init.named_classes import name_classes
@@ -110,8 +110,8 @@ def init(
     """
     is_alone = _is_table(folder)
     target = _target_of(folder, output, is_alone=is_alone)
-    _check_structure(structure, is_alone=is_alone)
     options = replace(options or InitOptions(), structure=structure, output=output)
+    _check_structure(folder, options, is_alone=is_alone)
     (progress or Silent()).note(f"inspecting {folder}")
     inspection: Inspection | None = None
     if is_alone:
@@ -141,8 +141,10 @@ def init(
             save_bytes(target, text.encode())
     of_classes = (*order_evidence, *named.evidence)
     passed = choice.skip_notes
+    imagenet_notes: list[Hint] = []
     if inspection is not None:
         passed = without_told(passed, of_classes, inspection)
+        imagenet_notes = note_on_imagenet(folder, dataset.classes.names, inspection.items)
     return InitSummary(
         recipe=target,
         text=text,
@@ -152,7 +154,7 @@ def init(
         evidence=(
             *evidence,
             *of_classes,
-            *_note_on_imagenet(folder, dataset, inspection),
+            *imagenet_notes,
         ),
         classes=dict(zip(named.classes.names, counts.values(), strict=True)),
         labels=labels_in_words(named.classes.names, named.classes.numbers),
@@ -194,8 +196,9 @@ def _name_of(folder: Path, *, is_alone: bool) -> str:
     return folder.stem if is_alone else folder.resolve().name
 
 
-def _check_structure(structure: str | None, *, is_alone: bool) -> None:
+def _check_structure(folder: Path, options: InitOptions, *, is_alone: bool) -> None:
     """Raise UsageError for an unknown structure, or one that a table can't have."""
+    structure = options.structure
     if structure is None:
         return
     structures = known_structures()
@@ -205,7 +208,11 @@ def _check_structure(structure: str | None, *, is_alone: bool) -> None:
             f"there is no structure {structure}", expected, nearest_words(structure, structures)
         )
     if is_alone and structure not in ("universal-table", "parquet"):
-        raise UsageError(f"--as {structure} with one table", "expected a folder, or no --as")
+        raise UsageError(
+            f"--as {structure} can't be used with a table, {folder}",
+            f"expected a folder that can be read as {structure}",
+            Hint("leave out --as: ", options.command(folder, **{"as": None})),
+        )
 
 
 def _choose(inspection: Inspection, structure: str | None) -> Choice:
@@ -297,27 +304,6 @@ def _whole_text(content: str, choice: Choice, target: Path, blocks: Sequence[str
 def _as_unused(note: str) -> str:
     """A note on a file that the recipe does not use, which says so."""
     return note if " not used: " in note else f"not used: {note}"
-
-
-_FEWEST_OF_IMAGENET = 1000
-
-
-def _note_on_imagenet(
-    folder: Path, dataset: RecipeDataset, inspection: Inspection | None
-) -> list[str]:
-    """The note on class folders that are those of ImageNet,
-    which convert reads without a recipe.
-    """
-    from imagenet_prep.ilsvrc2012.facts import synsets
-
-    names = dataset.classes.names
-    if inspection is None or len(names) < _FEWEST_OF_IMAGENET or not set(names) <= {*synsets()}:
-        return []
-    note = (
-        "these are ImageNet's classes; convert reads such a copy, and any boxes in it, "
-        "without a recipe"
-    )
-    return [converting_hint(note, folder)]
 
 
 def _count(dataset: RecipeDataset) -> dict[str, int]:

@@ -82,10 +82,11 @@ def rooms_for(needs: Iterable[Need]) -> list[Room]:
     return [_room(folder, tuple(device_needs)) for folder, device_needs in by_device.values()]
 
 
-def refuse_lack(needs: Iterable[Need], *, may_consume: bool = False) -> None:
+def refuse_lack(needs: Iterable[Need], *, consuming: Iterable[Need] | None = None) -> None:
     """Raise SpaceError for the first file system that lacks space or inodes for these needs.
 
-    ``may_consume``: the error proposes that the raw data gives its space to the shards.
+    ``consuming``: the needs with --consume, which the error proposes if they fit; None if --consume
+    is refused.
     """
     for room in rooms_for(needs):
         if room.lacks_space:
@@ -95,7 +96,7 @@ def refuse_lack(needs: Iterable[Need], *, may_consume: bool = False) -> None:
                 f"needed {size_text(room.size)}, free {size_text(room.free)}",
                 Hint(
                     then_rerun("free some space, or name another folder"),
-                    _or_consume() if may_consume else "",
+                    _or_consume(consuming),
                 ),
             )
         if room.lacks_files:
@@ -107,12 +108,16 @@ def refuse_lack(needs: Iterable[Need], *, may_consume: bool = False) -> None:
             )
 
 
-def _or_consume() -> Hint:
-    """The other advice: the raw data gives its space to the shards."""
+def _or_consume(consuming: Iterable[Need] | None) -> str:
+    """The proposal that the raw data gives its space to the shards; "" if that doesn't help."""
+    if consuming is None:
+        return ""
+    if any(room.lacks_space or room.lacks_files for room in rooms_for(consuming)):
+        return ""
     advice = "; or delete archives that download has compared while the shards are made: "
     if is_command():
         return Hint(advice, rerun((("consume", True),)))
-    return Hint(f"{advice}ConvertOptions(consume=True)")
+    return f"{advice}ConvertOptions(consume=True)"
 
 
 def _room(folder: Path, needs: tuple[Need, ...]) -> Room:

@@ -22,9 +22,15 @@ from imagenet_prep.init.proposal import (
     Interpretation,
     Proposal,
 )
-from imagenet_prep.init.split_lists import SplitLists, find_split_lists, read_split_lists
+from imagenet_prep.init.split_lists import (
+    SplitLists,
+    find_split_lists,
+    find_split_table_of_all,
+    read_split_lists,
+)
 from imagenet_prep.init.split_options import named_folders, named_lists
 from imagenet_prep.init.structures.all_folders import are_doubtful_parts
+from imagenet_prep.init.table_proposal import remarks_on_lists
 from imagenet_prep.recipes.folder_roles import FolderTree
 from imagenet_prep.recipes.folder_words import is_image_folder, is_mask_folder, name_as_split
 from imagenet_prep.recipes.path_parts import parent_of
@@ -110,7 +116,7 @@ def _interpret(
     ]
     return Interpretation(
         certainty,
-        (evidence,),
+        (evidence, *remarks_on_lists(list_files or frozenset())),
         meaning,
         proposal,
         faults,
@@ -164,6 +170,8 @@ def _lists_of(inspection: Inspection, shape: Shape, names: Sequence[str]) -> Spl
     if not _is_undivided(shape):
         return None
     ways_to_divide = find_split_lists(inspection, names, shape.lead)
+    if not ways_to_divide:
+        return find_split_table_of_all(inspection, names, shape.lead)
     if len(ways_to_divide) != 1:
         return None
     return ways_to_divide[0]

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.hints import Hint
+from imagenet_prep.images import ENDINGS as FORMATS
 from imagenet_prep.images import format_of, is_npy
 from imagenet_prep.init.folder_shapes import shape_of
 from imagenet_prep.init.init_options import InitOptions
@@ -34,13 +35,20 @@ from imagenet_prep.recipes.path_parts import has_ending, stem_of
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.row_files import RowListing, find_images, find_prefix
 from imagenet_prep.recipes.row_source import FILES, MASKS, Rows
-from imagenet_prep.recipes.row_tables import ENDINGS, PARQUET, column_names, is_table, read_tables
+from imagenet_prep.recipes.row_tables import (
+    ENDINGS,
+    PARQUET,
+    column_names,
+    columns_of_image_paths,
+    is_table,
+    read_tables,
+)
 from imagenet_prep.recipes.sample_sources import list_samples
 from imagenet_prep.recipes.schema import Recipe, Source
 from imagenet_prep.recipes.splits import place_of_split
 from imagenet_prep.sources.names import text_of
 from imagenet_prep.sources.parquets import first_heads, has_images
-from imagenet_prep.text import listed, number_of, one_of
+from imagenet_prep.text import either, listed, number_of, one_of
 
 _METADATA = "metadata"
 _COLUMN = re.compile(r"(.*_)?file_name")
@@ -173,7 +181,10 @@ def choose_table(table: Path, engine: Engine, options: InitOptions) -> Choice:
     source, recipe = _settings_of(options)
     splits = splits_by_value(options.splits)
     recipe = replace(recipe, splits=splits or None)
-    rows = read_tables(source, {split: [path]}, _hint_on_column(options, table))
+    candidates = _unusual_columns(path)
+    if source.image is None and len(candidates) == 1:
+        source = replace(source, image=candidates[0])
+    rows = read_tables(source, {split: [path]}, _hint_on_column(options, table, candidates))
     _check_splits(table, rows, options)
     recipe_file = _as_file(path, recipe)
     try:
@@ -238,9 +249,10 @@ def _refuse_other_bytes(path: Path) -> None:
     column, heads = first_heads(path)
     if heads and not any(is_npy(head) or format_of(head) for head in heads):
         raise InputError(
-            f"{path} has a column of bytes, {column}, whose first values are not images",
-            "expected images in a column of bytes, or a table of texts and numbers",
-            f"to read the file as a table, write it again without the column {column}",
+            f"{path}: the first values in the column {column} are not images in a known format",
+            f"expected {', '.join(FORMATS)}",
+            f"convert these images to PNG or JPEG; or, if the column {column} holds other data, "
+            "write the file again without it, and init reads it as a table",
         )
 
 
@@ -251,9 +263,20 @@ def _settings_of(options: InitOptions) -> tuple[Source, Recipe]:
     return source, recipe
 
 
-def _hint_on_column(options: InitOptions, place: Path) -> Hint:
+def _unusual_columns(path: Path) -> list[str]:
+    """The columns of paths of images in a table where none has a usual name; [] if one has."""
+    for name in column_names(path):
+        if name in FILES or (_COLUMN.fullmatch(name) and name not in MASKS):
+            return []
+    return columns_of_image_paths(path)
+
+
+def _hint_on_column(
+    options: InitOptions, place: Path, candidates: Sequence[str] = ("COLUMN",)
+) -> Hint:
     """How to name the column of the images, of which no usual one was found."""
-    return Hint("name the column of the images: ", options.command(place, image="COLUMN"))
+    column = next(iter(candidates), "COLUMN")
+    return Hint("name the column of the images: ", options.command(place, image=column))
 
 
 def _with_command(
@@ -269,7 +292,7 @@ def _with_command(
         return error
     counts = f"{count:,} of {number_of(len(rows.images), 'image')}"
     command = options.command(place, strip=prefix)
-    choice = Hint(f"  {counts}, if paths lose their start: ", command)
+    choice = Hint(f"  {counts}, with {prefix} removed from their paths: ", command)
     bare_error = InputError(error.what, error.detail)
     return bare_error.with_choices([choice])
 
@@ -441,7 +464,8 @@ def _unnamed(inspection: Inspection, tables: Sequence[str], bare: Sequence[str])
     """The fault of images in no row."""
     count = number_of(len(bare), "image is", "images are")
     problem = f"{inspection.folder}: {count} in no row of {listed(tables)}: {listed(bare)}"
-    return InputError(problem, "expected a row for each image", "add their rows")
+    hint = f"add a row for each of these images to {either(tables)}"
+    return InputError(problem, "expected a row for each image", hint)
 
 
 STRUCTURES = {"universal-table": recognise}

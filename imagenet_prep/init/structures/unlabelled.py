@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Sequence
 
 from imagenet_prep.errors import InputError
@@ -95,18 +96,32 @@ def _faults_of_masks(inspection: Inspection, items: Sequence[str]) -> list[Input
     if mixed is None:
         return []
     problem = f"{inspection.folder}: {mixed.what}"
-    key = in_flow({"mask": {"folder": str(inspection.folder), "suffix": _suffix_of_masks(items)}})
+    pattern = f"{inspection.folder}/**/*"
     hint = (
-        f"move the masks away, or use them in a recipe: {key[1:-1]}; if they are images like the "
-        f"others, write a recipe with source: {{files: {flow(f'{inspection.folder}/**/*')}}}"
+        f"move the masks out of {inspection.folder}; or, if they are images like the others, write "
+        f"a recipe with source: {{files: {flow(pattern)}}}"
     )
+    if using := _use_of_masks(inspection, items):
+        hint += f"; or, to read the masks, with {using}"
     return [InputError(problem, "expected only images, without masks next to them", hint)]
 
 
-def _suffix_of_masks(items: Sequence[str]) -> str:
-    """The end that the names of all masks have; a word in its place if they have several."""
-    suffixes = {stem[len(unmasked(stem)) :] for stem in map(stem_of, items)} - {""}
-    return suffixes.pop() if len(suffixes) == 1 else "END_OF_NAME"
+def _use_of_masks(inspection: Inspection, items: Sequence[str]) -> str:
+    """The keys of a recipe that reads the masks; "" if their names alone don't tell them from the
+    images.
+    """
+    masks = [item for item in items if unmasked(stem_of(item)) != stem_of(item)]
+    images = set(items).difference(masks)
+    suffixes = {stem[len(unmasked(stem)) :] for stem in map(stem_of, masks)}
+    image_endings = {posixpath.splitext(name)[1] for name in images}
+    mask_endings = {posixpath.splitext(name)[1] for name in masks}
+    if len(suffixes) > 1 or len(image_endings) > 1 or image_endings == mask_endings:
+        return ""
+    pattern = f"{inspection.folder}/**/*{image_endings.pop()}"
+    mask = {"folder": str(inspection.folder), "suffix": suffixes.pop()}
+    if len(masks) < len(images):
+        mask["unmasked"] = "skip"
+    return in_flow({"source": {"files": pattern}, "mask": mask})[1:-1]
 
 
 def _splits_by_tops(names: Sequence[str]) -> dict[str, str]:

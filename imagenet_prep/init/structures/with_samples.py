@@ -359,7 +359,8 @@ def _fault_of_loss(
         if isinstance(hint, CommandLine):
             hint = Hint("to read them as single files, unpack: ", hint)
     problem = f"{inspection.folder}: {loss}"
-    return InputError(problem, "init reads only images, labels, texts and numbers in them", hint)
+    files = f"{_NOUNS.get(kind, kind)} files"
+    return InputError(problem, f"init reads images, labels, texts and numbers of {files}", hint)
 
 
 # the column of labels -----------------------------------------------------------------------------
@@ -390,13 +391,14 @@ def _refuse_no_label(inspection: Inspection, samples: Samples, column: str) -> N
     problem = f"{inspection.folder} has no column of labels called {column}"
     if column in samples.columns:
         problem = (
-            f"{inspection.folder}: the values of {column} can't be labels: labels are "
-            f"{LABEL_VALUES}, and a sample has none twice"
+            f"{inspection.folder}: the column {column} can't be the label: labels are "
+            f"{LABEL_VALUES}, and no sample has the same label twice"
         )
     expected = "expected no --label: no column can be the label"
+    hint = Hint("to run init without --label: ", inspection.command(label=None))
     if label_columns:
         expected = f"expected --label {either(label_columns)}"
-    hint = Hint("to run init without --label: ", inspection.command(label=None))
+        hint = Hint(f"to use {label_columns[0]}: ", inspection.command(label=label_columns[0]))
     raise InputError(problem, expected, hint)
 
 
