@@ -210,15 +210,16 @@ class Layout(Struct, frozen=True):
         return layouts[0]
 
     def sets_below(self) -> list[AnyPath]:
-        """The folders below the shards' folder that have sets: a folder in ``output_file_prefix``
-        is the set's own.
+        """The folders below the shards' folder that have finished sets, or sets with prefixes: a
+        folder in ``output_file_prefix`` is the set's own.
 
         Few folders are looked at, and none in an object store.
         """
         folders: list[AnyPath] = []
         pending = [(self.output_dir, 0)] if isinstance(self.output_dir, Path) else []
         for folder, depth in pending:
-            if depth and (folder / STATE_NAME / SETS_NAME).is_dir():
+            has_prefixes = (folder / STATE_NAME / SETS_NAME).is_dir()
+            if depth and (has_prefixes or local_path(Layout(folder).manifest_path).is_file()):
                 folders.append(folder)
             if depth < _DEEPEST_SETS and len(pending) < _MOST_FOLDERS:
                 pending += [(path, depth + 1) for path in self._folders_in(folder)]
