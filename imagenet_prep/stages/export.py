@@ -26,7 +26,7 @@ from imagenet_prep.state.damaged_images import (
 )
 from imagenet_prep.storage.files import load_json, save_bytes, save_json
 from imagenet_prep.storage.layout import STATE_NAME, Layout
-from imagenet_prep.storage.location import AnyPath, local_path, refuse_url
+from imagenet_prep.storage.location import AnyPath, local_or_none, local_path, refuse_url
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.space import Need, refuse_lack
 from imagenet_prep.text import is_utf8, listed, number_of
@@ -135,13 +135,13 @@ def _refuse_options(
 ) -> None:
     """Raise UsageError if the format can't use these options."""
     copies_records = packer_class.unit != "set"
-    if out is None or not copies_records:  # files are next to the shards, or name their folder
+    if not copies_records:  # files are next to the shards, or name their folder
         layout.refuse_urls()
     if out is None and copies_records:
         raise UsageError(
             f"export {container} writes new files, and no folder for them is given",
             "expected a folder OUT after DATA_DIR",
-            Hint("for example: ", _with_example(container, local_path(layout.data_dir))),
+            Hint("for example: ", _with_example(container, layout.data_dir)),
         )
     if out is not None and packer_class.requires_utf8_paths and not is_utf8(str(out)):
         raise UsageError(
@@ -158,11 +158,13 @@ def _refuse_options(
         )
 
 
-def _with_example(container: str, data_dir: Path) -> CommandLine:
-    """The command with a folder next to DATA_DIR for its files."""
-    named = data_dir if data_dir.name not in ("", "..") else data_dir.resolve()
+def _with_example(container: str, data_dir: AnyPath) -> CommandLine:
+    """The command with a folder next to DATA_DIR for its files; of a URL, in the current folder."""
+    named = local_or_none(data_dir) or Path(data_dir.name)
+    if named.name in ("", ".."):
+        named = named.resolve()
     out = named.with_name(f"{named.name or 'set'}-{container}")
-    words = [program(), "export", container, path_word(data_dir), path_word(out)]
+    words = [program(), "export", container, path_word(str(data_dir)), path_word(out)]
     return command_line(words)
 
 
