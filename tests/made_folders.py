@@ -380,7 +380,9 @@ FOLDERS: dict[str, Made] = {
         *("a/x and b/x would be one class, x", "--as folder-paths"),
         structure="inner-folders",
     ),
-    "nested class folders in a tar": refused(one_tar(*DEEP), "class_folder: inner"),
+    "nested class folders in a tar": refused(
+        one_tar(*DEEP), "unpack, then run init again: tar -xf "
+    ),
     "a loose file": refused(images(*CATS, "loose.jpg"), "loose.jpg is in no class folder"),
     "upper case endings": taken(images("a/1.JPG", "b/2.PNG"), train={"1.JPG": "a", "2.PNG": "b"}),
     "a text among classes": taken(
@@ -674,7 +676,7 @@ FOLDERS: dict[str, Made] = {
         images("a b.jpg", "c d.jpg") | {"l.txt": b"a b.jpg 3\nc d.jpg 4\n"},
         train={"a b.jpg": 3, "c d.jpg": 4},
     ),
-    "labels beside a mask": refused(PAIRS, "can be read in 1 way (1 more has an error): "),
+    "labels beside a mask": refused(PAIRS, "can be read in 2 ways: "),
     "a tar beside a folder of images": refused(
         {**images(*CATS), "x/y.tar": TARS["n00000001.tar"]}, "x/y.tar"
     ),

@@ -517,7 +517,7 @@ def test_two_annotations_of_one_image_are_both_named(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         list(box_files_at(folder).files(Bars()))
     assert caught.value.what == f"{twins[0]} and {twins[1]} are of the same image"
-    assert caught.value.hint == "remove one of them"
+    assert caught.value.hint == "remove one of the two files"
 
 
 # hostile archives ---------------------------------------------------------------------------------
@@ -531,7 +531,7 @@ HOSTILE_TARS = {
         pack([FILES[0], (member(FILES[1][0], tarfile.SYMTYPE, "/etc/passwd"), b"")]),
         "can't be read at byte 1,024 of its tar\n'n01440764/n01440764_2.xml' is a symbolic link",
     ),
-    "a file twice": (pack(FILES[:1] * 2), f"holds two annotations {WNID}/{WNID}_1.xml"),
+    "a file twice": (pack(FILES[:1] * 2), f"holds two annotations named {WNID}/{WNID}_1.xml"),
     "no annotations": (pack([]), "no annotations"),
     "a web page": (b"<html>" * 99, "is not a tar, or is damaged at byte 0"),
     "an inflated member": (pack([FILES[0], (FILES[1][0], BOMB)]), "beyond the limit of"),
@@ -580,7 +580,7 @@ def test_no_name_leads_out_of_data_dir(name: str, layout: Layout, tmp_path: Path
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (os.mkfifo, "is not a plain file"),
+        (os.mkfifo, "is a pipe, a socket or a device"),
         (lambda path: path.symlink_to(path), "can't be read"),
         (make_link, "is a broken link"),
     ],

@@ -640,7 +640,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "VOC: the remedy for another size": (
         VOC,
         voc("<width>", "<width>1"),
-        "; correct the annotated size, or use the image that was annotated, or leave",
+        "; correct the annotated size, or use the image that was annotated; or leave",
     ),
     "VOC: a size of 0": (
         VOC,

@@ -109,6 +109,12 @@ FAULTS = {
         "its pickle holds an array of complex64: expected bool",
         False,
     ),
+    "a pickled dtype of another version": (
+        "a.pkl",
+        pickle.dumps({"x": np.ones(2, np.uint8)}, 2).replace(b"(K\3X", b"(K\5X"),
+        "its pickle has an array of uint8 in a form that imagenet-prep can't read",
+        True,
+    ),
     "a cut pickle": ("a.pkl", pickle.dumps({"x": [1] * 99}, 4)[:40], "is cut or damaged", True),
     "a call of numpy.ndarray": (
         "a.pkl",
@@ -205,6 +211,16 @@ def test_the_reason_and_the_advice_fit_the_file(case: str, tmp_path: Path) -> No
     assert (INTACT in error.hint) == is_for_another_copy
 
 
+def test_the_metadata_of_a_pickled_dtype_is_skipped(tmp_path: Path) -> None:
+    """NumPy reads such an array, whose values are the same."""
+    with_metadata = np.dtype("uint8", metadata={"channels": "RGB"})
+    images = np.arange(24).astype(with_metadata).reshape(2, 2, 2, 3)
+    for protocol in (2, 4):
+        (tmp_path / "a.pkl").write_bytes(pickle.dumps({"x": images}, protocol))
+        array = open_arrays(tmp_path / "a.pkl")["x"]
+        assert (array.shape, array.dtype) == (images.shape, np.uint8)
+
+
 def test_arrays_that_are_saved_as_advised_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,7 +254,11 @@ TWO = in_memory(lambda file: np.savez(file, x=np.arange(3), y=np.arange(4)))
 BOUNDS = (0.0, 1.0)
 SOUND: dict[str, tuple[Callable[[bytes], Any], bytes, str]] = {
     "no array": (parse_array, EMPTY, "save it again with an array"),
-    "two arrays": (parse_array, TWO, "choose one in the recipe, such as array: x"),
+    "two arrays": (
+        parse_array,
+        TWO,
+        "save it with one array; or, if every file has x, write array: x in the recipe",
+    ),
     "no such array": (lambda data: parse_array(data, "z"), TWO, "correct `array` in the recipe"),
     "an npy": (lambda data: parse_array(data, "z"), GOOD, "take `array` out of the recipe"),
     "two in one": (parse_array, GOOD + GOOD, "save one array per file"),
@@ -268,7 +288,7 @@ SOUND: dict[str, tuple[Callable[[bytes], Any], bytes, str]] = {
     "four dimensions": (
         array_recorder("height", kind="int64"),
         npy(np.zeros((1, 1, 1, 1))),
-        "write `shape` for height, width and depth",
+        "write `shape` in place of height, width and depth",
     ),
 }
 

@@ -297,8 +297,8 @@ RECIPES = {
     ),
     "a split without a value": (
         FILES + "labels: {file: splits.csv, split: part}\nsplits: {test: {folder: x}}\n",
-        "line 3: splits.test: a mapping is given, but labels.split takes the splits from the "
-        "column part",
+        "line 3: splits.test: {folder: x} can't be used with labels.split, which takes the splits "
+        "from the column part",
         "expected {value: ...} with a value of that column: x, y",
     ),
     "words that are none": (
@@ -401,7 +401,12 @@ INPUTS = {
     "hidden files alone": (
         "source: {folders: hidden}\n",
         "line 1: no file in ",
-        "skipped: rose/.0.png (hidden)",
+        "skipped: rose/.0.png (hidden)\na name that starts with a dot is hidden: rename",
+    ),
+    "hidden files of macOS": (
+        "source: {folders: of_macos}\n",
+        "line 1: no file in ",
+        "skipped: rose/._0.png (hidden)\nmacOS writes such files (._0.png) next to images",
     ),
     "masks in a file": (
         FOLDERS + "mask: {folder: labels.txt}\n",
@@ -815,6 +820,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (tmp_path / "nowhere/rose/0.png").symlink_to("gone.png")
     (tmp_path / "broken").symlink_to("gone")
     save(tmp_path / "hidden/rose/.0.png", picture("x.png"))
+    save(tmp_path / "of_macos/rose/._0.png", b"\0\5\x16\7")
     save(tmp_path / "jpegs/daisy/0.jpg", picture("x.jpg"))
     for ending in ("png", "bmp"):
         save(tmp_path / f"twins/daisy/0.{ending}", picture("x.png"))

@@ -84,7 +84,7 @@ def test_both_policies(folder: Path) -> None:
     words = ("convert", "out", "--config", "recipe.yaml")
     refused = command(*words, status=3, cwd=folder)
     assert "3 images can't be converted" in refused.stderr
-    assert "--on-damaged skip, in a recipe on_damaged: skip" in refused.stderr
+    assert "--on-damaged skip (in a recipe: on_damaged: skip)" in refused.stderr
     layout = Layout(folder / "out")
     assert not layout.manifest_path.exists()
     assert not layout.damaged_images_path.exists()
@@ -279,9 +279,11 @@ def test_the_names_come_before_the_manifest(folder: Path) -> None:
 )
 def test_the_remedy_counts_bad_images(count: int, other_way: str, words: str) -> None:
     """One image is no "them", and none of its ways is lost."""
-    remedy = f"get a sound copy of it{other_way}, or leave it out: on_damaged: skip"
+    remedy = f"get a sound copy of it{other_way}; or leave out the image: on_damaged: skip"
     problems = [
         Problem(ProblemKind.BAD_IMAGE, f"{number}.jpg", "cut", remedy) for number in range(count)
     ]
     refusal = refusal_of(problems, 1, Silent())
     assert refusal.hint.startswith(f"get {words}")
+    images = "the image" if count == 1 else "these images"
+    assert refusal.hint.endswith(f"; or leave out {images}: on_damaged: skip")

@@ -787,7 +787,7 @@ def test_a_record_that_is_not_as_the_manifest_says(tmp_path: Path) -> None:
     )
     with pytest.raises(
         InputError,
-        match=r"record 0 .*: the feature 'y' does not hold .*\nexpected what manifest.json of this set",
+        match=r"record 0 .*: the feature 'y' does not hold .*\nexpected one .* in it, as manifest.json of this set",
     ):
         export(layout, "webdataset", tmp_path / "out", ENGINE)
     assert files_below(tmp_path / "out") == {}

@@ -583,7 +583,7 @@ def test_split_takes_lists_of_any_name(tmp_path: Path) -> None:
             ["train=none", "test=two"],
             "and no such value in a column that init can read as splits\nexpected a file that lists images, or one of one, two",
         ),
-        (["train=one", "test=l.txt"], "train is a folder, test is a list file"),
+        (["train=one", "test=l.txt"], "train=one is a folder, test=l.txt is a list file"),
     ],
 )
 def test_a_split_that_is_nothing_is_refused(tmp_path: Path, splits: list[str], said: str) -> None:
@@ -732,7 +732,7 @@ CUB_AT_FAULT = {
     "other classes": (
         "image_class_labels.txt",
         "1 1\n2 1\n3 2\n",
-        "image_class_labels.txt has other classes than the class folders",
+        "image_class_labels.txt has no line for image 4, 002",
     ),
 }
 

@@ -374,7 +374,7 @@ def test_a_png_too_wide_for_a_jpeg_is_a_bad_image(tmp_path: Path, size: tuple[in
     recipe.write_text("source: {folders: flowers}\nrecord: inception\n")
     ran = measure(tmp_path, *words)
     assert (ran.status, "65,500" in ran.err, "bug" in ran.err) == (3, True, False)
-    remedy = "make it smaller: --set max_side=65500, or max_side: 65500 in the recipe"
+    remedy = "make it smaller: max_side: 65500 in the recipe; without one, add --set max_side=65500"
     assert (remedy in ran.err, "sound" in ran.err) == (True, False)
     recipe.write_text("source: {folders: flowers}\nrecord: inception\nmax_side: 65500\n")
     smaller = ("convert", tmp_path / "smaller", *words[2:])

@@ -171,8 +171,8 @@ def test_a_file_goes_before_no_list(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     Path("imagewoof.txt").write_text(f"{TENCH}\n")
     with pytest.raises(UsageError, match=r"imagewoof") as caught:
         find_part("imagewoof.txt")
-    assert "rename" in caught.value.hint
-    detail = "expected the 10 classes of imagewoof, got 1; n01440764 is none of them"
+    assert "another name" in caught.value.hint
+    detail = "expected the 10 classes of imagewoof, got 1; missing: n02086240, n02087394, n02088364, ...; not among them: n01440764"
     assert caught.value.detail == detail
 
 

@@ -502,9 +502,12 @@ def test_the_command_line_points_to_the_recipe(tmp_path: Path) -> None:
             "--train-shards=3",
             "write shards: {SPLIT: NUMBER, ...} in r.yaml, with all splits, and no shard_size",
         ),
-        ("--allow-incomplete", "leave it out: this setting does not apply to r.yaml"),
-        ("--set=relabel=0", "leave it out: this setting does not apply to r.yaml"),
-        ("--classes=imagenette", "leave it out: this setting does not apply to r.yaml"),
+        (
+            "--allow-incomplete",
+            "leave out --allow-incomplete: this setting does not apply to r.yaml",
+        ),
+        ("--set=relabel=0", "leave out --set relabel=0: this setting does not apply to r.yaml"),
+        ("--classes=imagenette", "leave out --classes: this setting does not apply to r.yaml"),
         ("--resize=32", "write the setting resize in r.yaml"),
     ],
 )
@@ -534,7 +537,8 @@ def test_a_setting_is_no_key_of_a_recipe_that_has_no_use_for_it(
     """A refused option is not proposed as a key that the recipe can't have."""
     recipe = tmp_path / "r.yaml"
     recipe.write_text(f"{text}\n")
-    assert _in_recipe(setting, recipe) == f"leave it out: this setting does not apply to {recipe}"
+    hint = f"leave out --{setting}: this setting does not apply to {recipe}"
+    assert _in_recipe(setting, recipe, f"--{setting}") == hint
 
 
 @pytest.mark.parametrize("source", ["table: x.csv", "parquet: x.parquet"])
@@ -542,7 +546,10 @@ def test_a_source_with_boxes_of_its_own_has_a_use_for_it(tmp_path: Path, source:
     """Rows and samples may have boxes without the key `boxes`."""
     recipe = tmp_path / "r.yaml"
     recipe.write_text(f"source: {{{source}}}\n")
-    assert _in_recipe("boxes_outside", recipe) == f"write the setting boxes_outside in {recipe}"
+    assert (
+        _in_recipe("boxes_outside", recipe, "--set boxes_outside=keep")
+        == f"write the setting boxes_outside in {recipe}"
+    )
 
 
 def test_init_asks_before_boxes_are_changed(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -16,6 +17,9 @@ from existing import existing
 from made_folders import CATS, FLAT, Made, images, picture
 from made_tars import in_memory, pack
 from running import command_here, prep_here
+
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.init.imagenet_copy import lacks_archives
 
 Files = Mapping[str, bytes | None]
 
@@ -184,9 +188,9 @@ SAYINGS: dict[str, Saying] = {
         "--as class-folders --label kind",
         (
             "--as class-folders does not read the column kind, which --label names\n"
-            "expected --as with-labels: it reads a table, and neither folders nor annotations\n"
-            "for the table with kind: imagenet-prep init data --as with-labels --label kind; "
-            "without kind: imagenet-prep init data --as class-folders\n",
+            "expected --as with-labels, which takes the labels from a table\n"
+            "to read the table: imagenet-prep init data --as with-labels --label kind; "
+            "to run init without --label: imagenet-prep init data --as class-folders\n",
         ),
         status=2,
         absent=("no table",),
@@ -194,7 +198,7 @@ SAYINGS: dict[str, Saying] = {
     "a column of a few images for class folders": Saying(
         {**PETS, "l.csv": b"file,kind\ncat/0.jpg,x\ndog/1.jpg,y\n"},
         "--as class-folders --label kind",
-        ("for the table with kind: imagenet-prep init data --label kind; without kind: ",),
+        ("to read the table: imagenet-prep init data --label kind; to run init without --label: ",),
         status=2,
     ),
     "columns of two tables": Saying(
@@ -397,7 +401,7 @@ SAYINGS: dict[str, Saying] = {
     "an image in two lists": Saying(
         {**images(*PETS), "x.txt": b"cat/0.jpg\ndog/0.jpg\n", "y.txt": b"dog/1.jpg\ncat/0.jpg\n"},
         "--split train=x.txt --split test=y.txt",
-        ("y.txt, line 2: cat/0.jpg is in x.txt, line 1 already",),
+        ("data/y.txt, line 2: cat/0.jpg is in data/x.txt, line 1 already",),
         status=2,
     ),
     "images in no folder of a split": Saying(
@@ -462,7 +466,7 @@ SAYINGS: dict[str, Saying] = {
     "a line of CUB without a number": Saying(
         {**PETS, "images.txt": CUB_PATHS, "train_test_split.txt": b"1 1\nx 0\n"},
         "",
-        ("train_test_split.txt, line 2 has no number, no value, or the number of a line before\n",),
+        ("train_test_split.txt, line 2 is 'x 0'\nexpected NUMBER 1 (train) or NUMBER 0 (test)",),
         absent=("6 images",),
     ),
     "classes once more": Saying(
@@ -586,7 +590,7 @@ SAYINGS: dict[str, Saying] = {
     "inner folders of one name in a tar": Saying(
         {"a.tar": tar("cat/a/1.jpg", "dog/a/2.jpg", "cat/3.jpg", "dog/4.jpg")},
         "",
-        ("a recipe of the tars with class_folder: path in its source or classes: [cat, dog]\n",),
+        ("\nunpack, then run init again: tar -xf data/a.tar -C data && mv ",),
     ),
     "names of classes without classes": Saying(
         {**images(*FLAT), "n.txt": b"cat\ndog\n"},
@@ -649,7 +653,7 @@ SAYINGS: dict[str, Saying] = {
     "a list given twice": Saying(
         {**PETS, "a.txt": b"cat/0.jpg\n", "b.txt": "\n".join(PETS).encode()},
         "--split train=a.txt --split test=a.txt",
-        ("a.txt, line 1: cat/0.jpg is in a.txt, line 1 already",),
+        ("--split names data/a.txt for both train and test",),
         status=2,
     ),
     "classes of two cases": Saying(
@@ -711,6 +715,35 @@ SAYINGS: dict[str, Saying] = {
             "pack it again with only images or only arrays",
         ),
         absent=("move", "FOLDER"),
+    ),
+    "a table of another name": Saying(
+        {**images(*FLAT), "l.csv": table(FLAT, "file,kind", "x y z")},
+        "--label other.csv:kind",
+        ("init finds no such table for the images\nexpected l.csv\n",),
+        status=2,
+    ),
+    "a value and a folder as splits": Saying(
+        {**PETS, "l.csv": table(PETS, "file,label", "x y z")},
+        "--as class-folders --split train=x --split test=cat",
+        ("--split: train=x is a value of a column, test=cat is a folder\n",),
+        status=2,
+    ),
+    "lists that leave out an image with boxes": Saying(
+        {**VOC, "ImageSets/Main/train.txt": b"0\n", "ImageSets/Main/val.txt": b"1\n"},
+        "",
+        ("  2 of 4 images, 1 class: imagenet-prep init data --as pascal-voc\n",),
+    ),
+    "folders of masks in a tar": Saying(
+        {"a.tar": tar("images/1.jpg", "images/2.jpg", "masks/1.png", "masks/2.png")},
+        "",
+        ("look like images and their masks", "\nunpack, then run init again: tar -xf data/a.tar"),
+    ),
+    "folders of the same classes in a tar": Saying(
+        {"a.tar": tar("cat/big/1.jpg", "cat/small/2.jpg", "dog/big/3.jpg", "dog/small/4.jpg")},
+        "",
+        (
+            "cat, dog in the tars of data hold the same folders (big, small), and may be the classes",
+        ),
     ),
     "splits without classes in a tar": Saying(
         {"a.tar": tar("train/1.jpg", "test/2.jpg")},
@@ -825,6 +858,17 @@ def test_what_init_says_is_true_of_the_folder(name: str, tmp_path: Path) -> None
 
 
 COMMANDS: dict[str, Saying] = {
+    "a column that may be the class": Saying(
+        _labelled(l_csv=table(FLAT, "file,weather,split", "sun", "train test")),
+        "",
+        ("; to use weather as the class: imagenet-prep init data --label weather --output ",),
+        status=0,
+    ),
+    "names of masks in classes": Saying(
+        {name.replace(".jpg", end): None for name in PETS for end in (".jpg", "_mask.jpg")},
+        "",
+        ("would take them as images like the others (6 of 12 files have the names of masks",),
+    ),
     "a file of arrays without a column called label": Saying(
         {"a.npz": in_memory(_save_two_columns), "b.npz": ARRAYS["train.npz"]},
         "",
@@ -862,13 +906,13 @@ COMMANDS: dict[str, Saying] = {
     "a table without labels next to tars": Saying(
         {"a.tar": tar(*PETS), "l.csv": table(PETS, "file,size", "0.5 1.5 2.5")},
         "--image file",
-        ("expected a table with labels, for images in tars\nwithout file: ",),
+        ("expected a table with labels, for images in tars\nto run init without --image: ",),
         status=2,
     ),
     "a folder of the same classes": Saying(
         {**IN_SPLITS, **{f"extra/{name}": None for name in CATS}},
         "",
-        ("extra: 4 images, left out; as one more split: ",),
+        ("extra: 4 images, left out; to make it a split, too: ",),
         status=0,
     ),
     "images without labels, and a column of them": Saying(
@@ -916,7 +960,6 @@ def test_the_command_of_a_message_helps(name: str, tmp_path: Path) -> None:
     assert ran.returncode == saying.status, text
     assert all(words in text for words in saying.words), text
     for _ in range(2):
-        (tmp_path / "data.yaml").unlink(missing_ok=True)
         command = re.findall(r"imagenet-prep (init data.*)", text)[0]
         ran = prep_here(*shlex.split(command), cwd=tmp_path)
         text = f"{ran.stdout}{ran.stderr}"
@@ -950,6 +993,42 @@ def test_a_split_that_is_no_value_of_one_table(tmp_path: Path) -> None:
     command_here(*shlex.split(command), cwd=tmp_path)
 
 
+NOTED = {
+    "a folder of the same classes": ({**IN_SPLITS, **{f"extra/{name}": None for name in CATS}}, ""),
+    "a column that may be the class": (
+        _labelled(l_csv=table(FLAT, "file,weight,note", "0.5 1.5 2.5 3.5 4.5 5.5", "p q r s t u")),
+        "",
+    ),
+    "a table next to class folders": (
+        {**images(*PETS), "l.csv": table(PETS, "file,label", "a b")},
+        "--as class-folders",
+    ),
+    "a table next to tars": (
+        {"a.tar": tar(*PETS), "l.csv": table(PETS, "file,label", "a b")},
+        "--as plain-tars",
+    ),
+}
+
+
+@pytest.mark.parametrize("output", ["", "--output r.yaml"])
+@pytest.mark.parametrize("case", NOTED)
+def test_the_commands_of_a_run_that_wrote_a_recipe_write_another(
+    case: str, output: str, tmp_path: Path
+) -> None:
+    """Its notes name other ways to read the folder; the recipe's own name is taken by then."""
+    content, options = NOTED[case]
+    Made(content).save(tmp_path / "data")
+    ran = command_here("init", "data", *shlex.split(f"{options} {output}"), cwd=tmp_path)
+    calls = set(re.findall(r": imagenet-prep (init data .*)", ran.stdout))
+    assert len(calls) == 1
+    for call in calls:
+        command_here(*shlex.split(call), cwd=tmp_path)
+    first = output.partition(" ")[2] or "data.yaml"
+    assert sorted(path.name for path in tmp_path.glob("*.yaml")) == sorted(
+        [first, first.replace(".", "-2.")]
+    )
+
+
 @pytest.mark.parametrize("folder", ["data", "."])
 def test_masks_in_one_folder_are_parted_by_their_suffix(folder: str, tmp_path: Path) -> None:
     """The command moves only the masks of the other suffix; init takes the rest then."""
@@ -975,7 +1054,14 @@ def test_imagenet_itself_needs_no_recipe(folder: str, tmp_path: Path) -> None:
     assert "ILSVRC2012_img_train.tar" in refused.stderr
     assert "obstacles" not in refused.stderr
     assert "--as class-folders" in refused.stderr
-    assert "convert needs no recipe for ImageNet: imagenet-prep convert data\n" in refused.stderr
+    call = "imagenet-prep convert data --allow-incomplete"
+    assert f"convert needs no recipe for ImageNet: {call}\n" in refused.stderr
+    for split in facts.SPLITS:
+        assert lacks_archives(tmp_path)
+        archive = facts.ARCHIVES[split]
+        (tmp_path / archive.filename).touch()
+        os.truncate(tmp_path / archive.filename, archive.about)
+    assert not lacks_archives(tmp_path)
 
 
 def test_imagenet_elsewhere_is_converted_from_there(tmp_path: Path) -> None:
@@ -985,7 +1071,9 @@ def test_imagenet_elsewhere_is_converted_from_there(tmp_path: Path) -> None:
     refused = command_here("init", "data", status=4, cwd=tmp_path)
     call = refused.stderr.partition("needs no recipe for ImageNet: imagenet-prep ")[2]
     call = call.partition("\n")[0]
-    assert call == "convert data-shards --raw data"
+    assert call == "convert data-shards --raw data --allow-incomplete"
+    (tmp_path / "data/ILSVRC2012_img_val.tar").write_bytes(tar("ILSVRC2012_val_00000001.JPEG"))
+    command_here(*shlex.split(call), "--dry-run", cwd=tmp_path)
 
 
 def test_masks_without_a_suffix_are_told_from_those_with_one(tmp_path: Path) -> None:

@@ -209,7 +209,7 @@ def test_a_zip_that_is_not_whole_is_not_done(
                 == "expected a zip that ends with its list of files (the central directory)"
             )
         if change != "later":
-            assert caught.value.hint.endswith("imagenet-prep download DATA_DIR --source kaggle")
+            assert caught.value.hint.endswith(found.following)
 
 
 def test_what_changed_since_it_was_listed_is_listed_again(

@@ -704,7 +704,10 @@ def test_an_account_is_that_of_the_server(
     hint = account_hint(url)
     assert (without in hint) != account
     assert (SIGN_UP_URL in hint) == (not account and "image-net" in url)
-    assert "--cookies" in hint
+    assert hint.endswith("use imagenet-prep download DATA_DIR --cookies FILE")
+    monkeypatch.setattr("sys.argv", ["imagenet-prep", "download", "d", "--only", "train"])
+    own_command = "use imagenet-prep download d --only train --cookies FILE"
+    assert account_hint(url).endswith(own_command)
 
 
 @pytest.mark.parametrize("command", ["download", "run"])

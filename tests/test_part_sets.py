@@ -202,7 +202,7 @@ def test_exactly_these_classes_are_there(
     assert [problem.subject for problem in missing] == ["train", "validation"]
     assert all("n02102040 (English springer" in problem.detail for problem in missing)
     assert (missing[0].expected, missing[0].got) == ("3", "2")
-    assert missing[0].remedy == "make the set again from all classes"
+    assert missing[0].remedy == "make the set again from all images"
     assert verify(layout, ENGINE, allow_incomplete=True).problems == problems
     assert any(
         f"and a wnid of the classes of three, got {facts.labels()[whole.wnids[3]]}" in each.detail
@@ -285,7 +285,7 @@ def test_the_command_line_and_a_recipe_make_a_part(
     command("convert", layout.data_dir, *words)
     assert "as listed: all 2,346 listed images are in." in command("verify", layout.data_dir).stdout
     refused = command("convert", layout.data_dir, "-c", recipe, "--classes", "imagenette", status=2)
-    assert "--classes with --config" in refused.stderr
+    assert "--classes can't be used with --config" in refused.stderr
 
 
 @pytest.mark.parametrize(

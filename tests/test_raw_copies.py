@@ -712,9 +712,9 @@ def test_a_folder_without_images_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no images of ImageNet"):
         look(tmp_path)
     for words, expected in (
-        (["verify"], "verify without a folder"),
-        (["verify", "--raw", str(tmp_path), "--rank", "0/2"], "--rank with --raw"),
-        (["verify", "--config", __file__, "--rank", "0/2"], "--rank with --config"),
+        (["verify"], "verify needs a folder or a file"),
+        (["verify", "--raw", str(tmp_path), "--rank", "0/2"], "--rank can't be used with --raw"),
+        (["verify", "--config", __file__, "--rank", "0/2"], "--rank can't be used with --config"),
         (["verify", str(tmp_path / "nothing"), "--raw", str(tmp_path)], "nothing does not exist"),
     ):
         with pytest.raises(UsageError, match=expected):

@@ -192,6 +192,10 @@ def test_manifests_with_images_that_have_no_annotation(tmp_path: Path) -> None:
         "manifest_file: m.txt\nsplits: {train: 0.5, test: 0.5}\n"
         "boxes: {csv: b.csv, unannotated: skip}\n"
     )
-    assert "boxes: 2 images have no annotation, but the manifests list them: " in refusal(
-        tmp_path, recipe
-    )
+    error = refusal(tmp_path, recipe)
+    assert "m-train.txt and m-test.txt list 2 images without annotation: " in error
+    save(tmp_path / "m-test.txt", "in/a.jpg\n")
+    save(tmp_path / "m-train.txt", "in/b.jpg\n")
+    error = refusal(tmp_path, recipe)
+    assert "boxes: m-train.txt lists 1 image without annotation: in/b.jpg" in error
+    assert error.endswith("remove this image from m-train.txt")

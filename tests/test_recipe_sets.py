@@ -296,5 +296,5 @@ def test_options_that_a_recipe_decides(tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text("source: {folders: flowers}\n")
     failed = command("convert", tmp_path / "out", "--config", recipe, "--resize", "64", status=2)
-    assert "--resize with --config" in failed.stderr
+    assert "--resize can't be used with --config" in failed.stderr
     assert not (tmp_path / "out").exists()

@@ -377,7 +377,7 @@ BROKEN = {
     "an empty member": (zipped("x.npy", b""), "^its array 'x': it is empty$"),
     "a member of text": (zipped("x.npy", b"1 2 3"), "^its array 'x': not an .npy: it starts with"),
     "zip": (b"PK\x03\x04garbage", "the .npz can't be read: "),
-    "no array": (in_memory(np.savez), "it is a ZIP file without an .npy"),
+    "no array": (in_memory(np.savez), "the .npz holds no array"),
     "a long header": (
         saved(np.zeros(2, [(f"column_{number}", "f4") for number in range(600)])),
         r"header can't be read: Header info length \([0-9]+\) is large[^\n]*$",
@@ -416,7 +416,11 @@ def test_numbers_that_no_record_can_hold_are_refused() -> None:
         (saved(np.array([{}], dtype=object), allow_pickle=True), None, "save its values with a t"),
         (GOOD + GOOD, None, "save one array per file, or get a sound copy"),
         (GOOD, "x", "save it as .npz, or take `array` out of the recipe"),
-        (in_memory(lambda file: np.savez(file, x=1, y=2)), None, "in the recipe, such as array: x"),
+        (
+            in_memory(lambda file: np.savez(file, x=1, y=2)),
+            None,
+            "if every file has x, write array: x in the recipe",
+        ),
         (GOOD[:-1], None, "^$"),
         (zipped("x.npy", GOOD + GOOD), None, "save one array per file, or get a sound copy"),
     ],

@@ -200,7 +200,7 @@ ANY_VALUE = "expected bool, int, float, str or bytes, or a flat list or an array
 ODD_STEPS: list[tuple[Any, str]] = [
     (1, "it is of type int: expected a list of steps"),
     (np.array(1), "it is of type ndarray: expected a list of steps"),
-    ([1, None], "it holds None"),
+    ([1, None], f"it holds None: {ANY_VALUE}\nput a value in place of None; a step without"),
     ([[1], ["a"]], "it holds values of type int, str: expected"),
     ([[[1]]], f"it holds a nested value, of type list: {ANY_VALUE}\nflatten each step"),
 ]
@@ -217,6 +217,7 @@ NO_EXAMPLES = (b"\xff\xd8\xff\xe0 no Example", b"a", b"\x08\x01", b"\x0a\x00\x22
         ([{"\ud800": 1}], {}, "expected a name that UTF-8 can express"),
         ([SequenceExample({}, {2: [1]})], {}, "record 0: a feature list has the name 2"),
         (MOVIE, {}, "a list of dictionaries"),
+        ([{"a": [1, None]}], {}, "place of None, or leave this feature out of the record"),
         ([{"a": 1}], {"compression": "bz2"}, "compression 'bz2'"),
         ([{"a": 1}], {"schema": {"a": "int32"}}, "schema: 'a' is 'int32'"),
         ([{"a": 0.5}], {"schema": {"a": "int64"}}, "it holds float: expected int, since schema"),

@@ -87,11 +87,50 @@ def test_a_split_without_images(
         cli.main(words, standalone_mode=False)
 
 
+def test_class_folders_of_another_set_are_not_called_incomplete(tmp_path: Path) -> None:
+    """--allow-incomplete would not help: no image is ImageNet's."""
+    save(tmp_path / "raw-data/train/cats/a.jpg", photographs.tiny(1))
+    with pytest.raises(InputError, match="holds no train image of ILSVRC2012") as caught:
+        convert(Layout(tmp_path), ENGINE)
+    assert "imagenet-prep init" in caught.value.hint
+
+
+def test_images_in_data_dir_itself_are_named_with_raw(tiny_data_dir: Path) -> None:
+    """They need no download: the option that is advised finds them."""
+    raw_dir = Layout(tiny_data_dir).raw_dir
+    wnid = TENCH
+    save(tiny_data_dir / f"train/{wnid}/{wnid}_1.JPEG", photographs.tiny(1))
+    shutil.rmtree(raw_dir)
+    with pytest.raises(InputError, match="found no images of ImageNet") as caught:
+        convert(Layout(tiny_data_dir), ENGINE)
+    assert caught.value.hint == f"run the same command with --raw {tiny_data_dir}"
+    layout = Layout(tiny_data_dir, raw=tiny_data_dir)
+    summary = convert(layout, ENGINE, PART.replace(train_shards=1))
+    assert summary.splits[0].images == 1
+
+
+def test_boxes_without_their_archive_are_downloaded_first(
+    tiny_data_dir: Path, made_tiny: MadeSet
+) -> None:
+    """annotate alone would find no annotations."""
+    layout = Layout(tiny_data_dir)
+    layout.boxes_csv.write_text("a.JPEG,7,0,1,1\n")
+    with pytest.raises(InputError, match=r"line 1 of .* can't be used") as caught:
+        convert(layout, ENGINE, PART)
+    assert " --only boxes && " not in caught.value.hint
+    (layout.raw_dir / "ILSVRC2012_bbox_train_v2.tar.gz").unlink()
+    with pytest.raises(InputError, match=r"line 1 of .* can't be used") as caught:
+        convert(layout, ENGINE, PART)
+    assert " --only boxes && imagenet-prep annotate " in caught.value.hint
+
+
 def test_a_raw_folder_that_was_named_is_not_asked_for_again(tmp_path: Path) -> None:
     """Without --raw it may be named; with it, another one."""
     with pytest.raises(InputError) as caught:
         convert(Layout(tmp_path), ENGINE)
-    assert caught.value.hint.endswith("    (or name the folder with --raw)")
+    assert caught.value.hint.endswith(
+        "    (or, if you have the images, name their folder with --raw)"
+    )
     layout = Layout(tmp_path / "data", raw=tmp_path / "raw")
     with pytest.raises(InputError, match="raw does not exist"):
         convert(layout, ENGINE)
@@ -188,7 +227,7 @@ def test_an_image_of_imagenet(tmp_path: Path, made_tiny: MadeSet) -> None:
     convert(Layout(tmp_path), ENGINE, options.replace(check="header"))
     image.write_bytes(broken()[:200])
     said = remedy(Layout(tmp_path), options.replace(check="header", overwrite=True))
-    assert "header" not in said.partition(" or leave it out")[2]
+    assert "header" not in said.partition("; or leave out")[2]
 
 
 @pytest.mark.parametrize("record", ["record: inception\nlabels: labels.txt\n", ""])

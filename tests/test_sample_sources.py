@@ -91,7 +91,7 @@ TAKES_POINTER = pickled(b"cnumpy.core.multiarray\nscalar\n(" + POINTER + b"Vabcd
         (TAKES_POINTER, "object"),
         (pickled(POINTER), "object"),
         (made(code=b"O8"), "object"),
-        (made(flags=b"63"), "type"),
+        (made(flags=b"63"), "an array of uint8 in a form"),
         (pickled(b"cnumpy\nndarray\n((I349525\nI3072\ntVu1\ntR"), "not callable"),
         (made(data=b"abcde"), "5 bytes"),
         (pickled(b"ccollections\nOrderedDict\n(tR"), "collections.OrderedDict"),

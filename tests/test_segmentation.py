@@ -375,11 +375,11 @@ def test_masks_in_class_folders_are_a_question(tmp_path: Path) -> None:
     """Neither the classes nor the masks are lost in silence."""
     for name in ("benign", "malignant"):
         mask_folders(tmp_path / "data", f"{name}/{name}{{}}.png", f"{name}/{name}{{}}_mask.png", 4)
-    with pytest.raises(InputError, match=r"can be read in 1 way \(1 more has an error\)") as caught:
+    with pytest.raises(InputError, match="can be read in 2 ways: ") as caught:
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
     commands = "\n".join(caught.value.lines)
     assert "--as masks" in commands
-    assert "--as class-folders" in commands
+    assert "--as class-folders would take them as images like the others (8 of 16" in commands
 
 
 def test_jpegs_as_masks_are_refused_with_the_way_to_take_them(tmp_path: Path) -> None:
@@ -741,12 +741,20 @@ def test_an_outline_that_cant_be_is_refused_with_its_place(tmp_path: Path, name:
 
 
 def test_a_panoptic_png_that_is_missing_or_of_another_size(tmp_path: Path) -> None:
-    """The one is named in planning, the other with its image."""
+    """The one is named in planning, the other with its image, as one is of another format."""
     panoptic_set(tmp_path / "coco", 3)
     path = tmp_path / "coco/annotations/panoptic_val2017/000000000001.png"
+    original = path.read_bytes()
+    named = r"mask of its object 1, coco/annotations/panoptic_val2017/000000000001\.png: "
     path.write_bytes(png(np.zeros((5, 6, 3), np.uint8)))
-    with pytest.raises(PrepError, match=r"mask of its object 1: .*6 x 5"):
+    with pytest.raises(PrepError, match=f"{named}it has 6 x 5 pixels"):
         make(tmp_path, PANOPTIC)
+    path.write_bytes((tmp_path / "coco/val2017/000000000001.jpg").read_bytes())
+    with pytest.raises(PrepError, match=f"{named}not a PNG: its format is JPEG") as caught:
+        make(tmp_path, PANOPTIC)
+    assert caught.value.hint.startswith("replace it by the original PNG")
+    path.write_bytes(original)
+    make(tmp_path, PANOPTIC)
     path.unlink()
     shutil.rmtree(tmp_path / "out", ignore_errors=True)
     with pytest.raises(InputError, match=r"PNG of its segments"):

@@ -199,7 +199,10 @@ def test_no_log_tells_a_secret(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--source", "kaggle", "--cookies", "README.md"), "--cookies with --source kaggle"),
+        (
+            ("--source", "kaggle", "--cookies", "README.md"),
+            "--cookies can't be used with --source kaggle",
+        ),
         (("--source", "kaggle", "--only", "train"), "one zip"),
     ],
 )

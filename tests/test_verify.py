@@ -628,7 +628,7 @@ def test_foreign_set_written_by_tensorflow(tmp_path: Path, sound: Layout, tf: An
     assert verdict.problems[0].detail == "1,281,019 of 1,281,167 images are missing"
     assert verdict.problems[0].remedy == (
         "make the set again from all images; "
-        "for a part of the set, run verify with --allow-incomplete"
+        "if it is meant to be a part of ILSVRC2012, run verify with --allow-incomplete"
     )
     assert verdict.problems[1].detail.startswith(
         "49,960 of 50,000 images are missing: ILSVRC2012_val_0000"

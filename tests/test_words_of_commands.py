@@ -167,7 +167,7 @@ def test_a_rank_checks_no_single_file(tmp_path: Path) -> None:
     shard = layout.shard_path("train-00000-of-00003")
     refused = command_here("verify", shard, "--rank", "1/2", status=2)
     assert error_lines(refused) == [
-        f"error: --rank with the file {shard}",
+        f"error: --rank can't be used with the file {shard}",
         "expected --rank with a folder of shards",
     ]
 

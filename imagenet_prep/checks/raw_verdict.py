@@ -156,7 +156,7 @@ def _first(problems: Sequence[Problem]) -> list[Problem]:
     unshown_words = number_of(
         len(unshown), "more problem of this kind", "more problems of this kind"
     )
-    detail = f"{listed(subjects)}; --json lists all"
+    detail = f"{listed(subjects)}; --json FILE lists all"
     return [
         *problems[:_SHOWN],
         Problem(unshown[0].kind, f"and {unshown_words}", detail, count=count),

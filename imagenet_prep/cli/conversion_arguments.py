@@ -43,7 +43,9 @@ def read_job(
     options = convert_options(params)
     if params["allow_python"]:
         raise UsageError(
-            "--allow-python without --config", "expected a recipe with source: {python: ...}"
+            "--allow-python can't be used without --config",
+            "expected a recipe with source: {python: ...}",
+            "add --config RECIPE, or leave out --allow-python",
         )
     return layout, ILSVRC2012, options
 
@@ -92,11 +94,12 @@ def _refuse_with_recipe(params: Mapping[str, Any]) -> None:
     call = click.get_current_context()
     for name in sorted(names):
         for option in written_options(call, {name}):
-            hint = _in_recipe(name, params["config"])
-            raise UsageError(f"{option} with --config", "expected it in the recipe instead", hint)
+            hint = _in_recipe(name, params["config"], option)
+            problem = f"{option} can't be used with --config"
+            raise UsageError(problem, "expected this setting in the recipe", hint)
 
 
-def _in_recipe(name: str, recipe: Path) -> str:
+def _in_recipe(name: str, recipe: Path, option: str) -> str:
     """How a recipe says a setting; one of the user's own images has no key for some."""
     from imagenet_prep.datasets.declarations import recipe_keys
     from imagenet_prep.ilsvrc2012.settings import SHARD_COUNTS, ConvertOptions
@@ -114,7 +117,7 @@ def _in_recipe(name: str, recipe: Path) -> str:
     setting = {setting.name: setting for setting in recipe_keys(table)}.get(name)
     if setting is not None and _applies(setting, file):
         return f"write the setting {name} in {recipe}"
-    return f"leave it out: this setting does not apply to {recipe}"
+    return f"leave out {option}: this setting does not apply to {recipe}"
 
 
 def _applies(setting: Setting, file: RecipeFile) -> bool:

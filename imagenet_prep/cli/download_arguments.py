@@ -66,22 +66,23 @@ def _refuse_options_of_imagenet(params: Mapping[str, Any]) -> None:
         if params.get(name):
             option = name.replace("_", "-")
             raise UsageError(
-                f"--{option} with --source {params['source']}",
-                "expected it with --source imagenet only",
+                f"--{option} can't be used with --source {params['source']}",
+                f"--{option} is for --source imagenet, the default",
+                f"leave out --{option}",
             )
 
 
 def _splits_of_site(source: str, keys: Sequence[str]) -> tuple[str, ...]:
     """The splits among ``keys``; raises UsageError if the site doesn't offer them alone."""
     splits = tuple(split for split in facts.SPLITS if split in keys)
-    call = f"--only {','.join(keys)} with --source {source}"
+    problem = f"--only {','.join(keys)} can't be used with --source {source}"
     if source == "kaggle" and splits != facts.SPLITS:
         split_list = ",".join(facts.SPLITS)
         expected = f"expected {split_list}, or no --only: Kaggle's one zip holds everything"
-        raise UsageError(call, expected)
+        raise UsageError(problem, expected)
     if not splits:
         split_list = " or ".join(facts.SPLITS)
-        raise UsageError(call, f"expected {split_list}, or both")
+        raise UsageError(problem, f"expected {split_list}, or both")
     return splits
 
 

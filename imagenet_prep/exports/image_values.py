@@ -103,9 +103,10 @@ class Meaning(Struct, frozen=True):
 
 
 def _not_as_recorded(record: Record, feature: str, content: str) -> InputError:
+    problem = f"does not hold {content}" if feature in record.features else "is missing"
     return InputError(
-        f"{record.place}: the feature {feature!r} does not hold {content}",
-        "expected what manifest.json of this set says",
+        f"{record.place}: the feature {feature!r} {problem}",
+        f"expected {content} in it, as manifest.json of this set says",
         remedy(record.shard),
     )
 

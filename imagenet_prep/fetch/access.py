@@ -339,7 +339,7 @@ def _refused(
         check = f"check {variables} and try again (or"
     elif credentials.origin:  # a call from Python gives its own
         check = f"{check} set {variables}, or"
-    with_cookies = answer_checks.WITH_COOKIES
+    with_cookies = answer_checks.with_cookies()
     new_account = f"); if you have no account, {answer_checks.new_account(url)}"
     return answer_checks.RefusedError(what, detail, Hint(check, " ", with_cookies, new_account))
 
@@ -351,7 +351,7 @@ def _denied_to_account(url: str, credentials: Credentials) -> AccessError:
         "expected the file, got HTTP status 403",
         Hint(
             "ask the site whether this account has access; if a browser can fetch the file, use ",
-            answer_checks.WITH_COOKIES,
+            answer_checks.with_cookies(),
             ", or move the browser's copy into raw-data/",
         ),
     )

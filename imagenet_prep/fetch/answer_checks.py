@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import requests
 import urllib3
 
 from imagenet_prep.errors import AccessError, InputError, NetworkError
-from imagenet_prep.escaping import mention
+from imagenet_prep.escaping import CommandLine, mention, rerun
 from imagenet_prep.fetch import ACCESS_KEY_VARIABLE, BASE_URL, SIGN_UP_URL, USERNAME_VARIABLE
 from imagenet_prep.fetch.failures import INVALID_ANSWER, direct_connection
 from imagenet_prep.fetch.patience import CutError
@@ -19,11 +20,19 @@ from imagenet_prep.text import is_web_page
 _PASSING = (408, 425, 429, 500, 502, 503, 504, 509, *range(520, 528))
 _BUSY = (429, 503)
 _RETRY = urllib3.Retry(retry_after_max=10**9)
-WITH_COOKIES = mention("download", "DATA_DIR", "--cookies", "FILE")
-"""The command for a site that only a browser can sign in to."""
 VARIABLES = f"{USERNAME_VARIABLE} and {ACCESS_KEY_VARIABLE}"
 """The variables of an account, for messages."""
 _BROWSER = "sign in with a browser and use "
+
+
+def with_cookies() -> CommandLine:
+    """The command for a site that only a browser can sign in to: that of this download, if it is
+    one.
+    """
+    words = sys.argv[1:]
+    if words[:1] == ["download"] and "--cookies" not in words:
+        return CommandLine(rerun((("cookies", "FILE"),)).words, in_sentence=True)
+    return mention("download", "DATA_DIR", "--cookies", "FILE")
 
 
 def refuse_encoding(response: requests.Response, url: str) -> None:
@@ -183,17 +192,17 @@ def account_hint(url: str) -> str:
     """The hint for a file that a server refuses, with an account or without one."""
     if has_account():
         ask = f"ask {host_of(url)} whether your account has access"
-        return Hint(f"{ask}, or {_BROWSER}", WITH_COOKIES)
+        return Hint(f"{ask}, or {_BROWSER}", with_cookies())
     return without_account(url)
 
 
 def with_browser(url: str) -> Hint:
     """The hint for a site that only a browser may be able to sign in to."""
     browser = f"sign in at {host_of(url)} with a browser, read what the site says, and use "
-    return Hint(browser, WITH_COOKIES)
+    return Hint(browser, with_cookies())
 
 
 def without_account(url: str) -> str:
     """The hint for a file that a server refuses, if no account was given."""
     account = f"if you have no account, {new_account(url)}; then set {VARIABLES}"
-    return Hint(f"{account}, or {_BROWSER}", WITH_COOKIES)
+    return Hint(f"{account}, or {_BROWSER}", with_cookies())

@@ -330,6 +330,9 @@ def _hint_without_images(layout: Layout) -> str:
     """The command that names the raw folder, describes the user's own images, or downloads."""
     if own := hint_to_own_raw_data(layout):
         return own
+    in_data_dir = replace(layout, raw=layout.data_dir)
+    if layout.reads_own_raw and any(find_source(in_data_dir, split) for split in facts.SPLITS):
+        return Hint(f"run the same command with --raw {quoted(str(layout.data_dir))}")
     records = SetRecords(layout)
     if records.plan is not None:
         raw_dir = records.raw_dir
@@ -348,7 +351,9 @@ def download_hint(layout: Layout) -> str:
     if local_or_none(layout.data_dir) is None:  # download writes to a local folder
         return _NAME_WITH_RAW
     then = f"then name {layout.own_raw_dir} with --raw, or another folder"
-    with_raw = "or name the folder with --raw" if layout.raw is None else then
+    with_raw = (
+        "or, if you have the images, name their folder with --raw" if layout.raw is None else then
+    )
     return Hint(command("download", layout.data_dir), f"    ({with_raw})")
 
 

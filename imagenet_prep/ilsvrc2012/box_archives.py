@@ -16,7 +16,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012.annotation_xml import LARGEST
 from imagenet_prep.model import Progress
 from imagenet_prep.sources.tar_members import REMEDY, most_unpacked, stream_faults, stream_members
-from imagenet_prep.storage.files import names_in, open_file, scan
+from imagenet_prep.storage.files import kind_in_words, names_in, open_file, scan
 from imagenet_prep.storage.location import AnyPath
 
 _STEP = 256  # files between two updates of the progress
@@ -59,7 +59,7 @@ class BoxFiles(Struct, frozen=True):
     def _twins(self, folder: str, name: str) -> InputError:
         """The error for two annotations of one image."""
         shown = f"{folder}/{name}.xml".lstrip("/")
-        return InputError(f"{self.path} holds two annotations {shown}", _ONE_EACH, REMEDY)
+        return InputError(f"{self.path} holds two annotations named {shown}", _ONE_EACH, REMEDY)
 
     @abstractmethod
     def _files(self, progress: Progress) -> Iterator[File]:
@@ -82,7 +82,7 @@ class BoxFolder(BoxFiles, frozen=True):
             for path in self._paths():
                 status = _status_of(path)
                 if not stat.S_ISREG(status.st_mode):  # reading a pipe could block forever
-                    raise InputError(f"{path} is not a plain file", *_NO_FILE)
+                    raise InputError(f"{path} is {kind_in_words(path)}", *_NO_FILE)
                 line = f"{path.parent.name}/{path.name} {status.st_size} {status.st_mtime_ns}\n"
                 digest.update(os.fsencode(line))
                 count += 1
@@ -102,7 +102,7 @@ class BoxFolder(BoxFiles, frozen=True):
         return InputError(
             f"{' and '.join(map(str, twins))} are of the same image",
             _ONE_EACH,
-            "remove one of them",
+            "remove one of the two files",
         )
 
     def _paths(self) -> Iterator[AnyPath]:

@@ -11,7 +11,7 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.state.manifest import not_understood
 from imagenet_prep.storage.files import IN_WORDS, kind_of, read_plain
 from imagenet_prep.storage.location import refuse_url
-from imagenet_prep.text import nearest_words
+from imagenet_prep.text import listed, nearest_words
 
 LISTS = ("imagenette", "imagewoof", "imagenet-100")
 """Class lists in the package; data/README.md gives their sources."""
@@ -191,13 +191,17 @@ def _name_of(path: Path, wnids: set[str]) -> str:
 
     name = PurePosixPath(shown_name(path)).stem
     if name in lists:
-        difference = min(wnids ^ lists[name])
-        verb = "is missing" if difference in lists[name] else "is none of them"
+        missing, others = sorted(lists[name] - wnids), sorted(wnids - lists[name])
+        texts: list[str] = []
+        if missing:
+            texts.append(f"missing: {listed(missing)}")
+        if others:
+            texts.append(f"not among them: {listed(others)}")
         expected = f"expected the {len(lists[name]):,} classes of {name}"
         raise UsageError(
             f"{path} has other classes than imagenet-prep's own list {name}",
-            f"{expected}, got {len(wnids):,}; {difference} {verb}",
-            "rename the file: the data set gets the name of the file",
+            f"{expected}, got {len(wnids):,}; {'; '.join(texts)}",
+            "give the file another name: the data set is named after it",
         )
     return name
 

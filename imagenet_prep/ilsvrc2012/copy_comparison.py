@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from imagenet_prep.checks.raw_check import RawSplit, check_as
 from imagenet_prep.checks.verdict import Depth
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import command
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.astray import nothing_found, refuse_unread
@@ -296,7 +297,9 @@ class CopyComparison:
         if split == facts.TRAIN and count != facts.BOXES:
             detail = f"expected {facts.BOXES:,} boxes, found {count:,}"
             download = how_to_get(self.layout, "boxes")
-            remedy = Hint("get the official boxes, and run annotate again: ", download)
+            settings = Layout(self.layout.data_dir, self.layout.raw).elsewhere()
+            annotate = command("annotate", self.layout.data_dir, settings)
+            remedy = Hint("get the official boxes: ", download, ", then run ", annotate)
             self.lack(ProblemKind.MISSING_BOX, f"{split} boxes", detail, remedy=remedy)
 
     def _note_annotations(self, split: str) -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import mention
+from imagenet_prep.escaping import mention, path_word
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.annotation_xml import LARGEST
@@ -32,7 +32,7 @@ from imagenet_prep.sources.skipped import OTHER_NAMES, SYSTEM_FILES, Skipped, is
 from imagenet_prep.sources.slices import FileSlices, Row
 from imagenet_prep.sources.zip_entries import check_end
 from imagenet_prep.sources.zips import Zip, walk_zip, with_slashes
-from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.layout import RAW_NAME, Layout
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.text import size_text
 
@@ -50,10 +50,6 @@ class KaggleFile(Struct, frozen=True):
 
 ZIP = KaggleFile("imagenet-object-localization-challenge.zip")
 
-_HINT = Hint(
-    "finish its download, or move it away and fetch it again: ",
-    mention("download", "DATA_DIR", "--source", "kaggle"),
-)
 _SPLITS = {b"train": facts.TRAIN, b"val": facts.VALIDATION}
 _in_tree = re.compile(
     rb"(?:.*/)?(Data|Annotations)/CLS-LOC/(?:(train)/(n[0-9]{8})|(val))"
@@ -155,13 +151,22 @@ class _SplitBuilder:
         return _SplitListing(self.rows.listed(), self.skipped, self.misplaced)
 
 
+def _to_fetch_again(path: Path) -> Hint:
+    """The advice for a zip that is cut or damaged."""
+    data_dir = str(path.parent.parent) if path.parent.name == RAW_NAME else "DATA_DIR"
+    return Hint(
+        "finish its download, or move it away and fetch it again: ",
+        mention("download", path_word(data_dir), "--source", "kaggle"),
+    )
+
+
 @functools.lru_cache(maxsize=1)  # both splits, annotate and convert need it; it can take minutes
 def _list_zip(path: Path, stamp: tuple[int, int, int]) -> dict[str, _SplitListing]:
     """The content of both splits in a zip with this stamp."""
     builders = {split: _SplitBuilder(path, split) for split in facts.SPLITS}
     modified = stamp[2]
     with FileSlices(path) as view:
-        for member, address, length in walk_zip(view, _HINT):
+        for member, address, length in walk_zip(view, _to_fetch_again(path)):
             folder, _, name = with_slashes(member).rpartition(b"/")
             place = _place(folder)
             if place is None or place.is_annotation:
@@ -187,7 +192,7 @@ class BoxesInZip(BoxFiles, frozen=True):
         read = Zip(path).open()
         progress.begin(f"read {path.name}", None, "files")
         with FileSlices(path) as view:
-            for member, address, length in walk_zip(view, _HINT):
+            for member, address, length in walk_zip(view, _to_fetch_again(path)):
                 folder, _, name = with_slashes(member).rpartition(b"/")
                 is_xml = name.endswith(b".xml") and not is_system_file(member)
                 place = _place(folder) if is_xml else None

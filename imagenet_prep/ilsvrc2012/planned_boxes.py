@@ -44,7 +44,7 @@ def attach_boxes(
     if path is None and is_validation:
         raise InputError(
             f"no boxes for {split}: there is no file {layout.validation_boxes_csv}",
-            "--validation-boxes (in a recipe: validation_boxes) requires it",
+            "the setting validation_boxes requires it",
             _command_for_validation_boxes(layout),
         )
     if path is None:
@@ -62,7 +62,11 @@ def _parse(path: AnyPath, content: bytes, split: str, layout: Layout) -> BoxTabl
     try:
         return parse_boxes(content)
     except BoxesFault as fault:
-        make_again = move_away(path).then(_annotate_command(layout, split))
+        make_again = move_away(path)
+        if find_annotations(layout, split) is None and can_annotate(layout):
+            only = (("only", BOX_ARCHIVES[split]),)
+            make_again = make_again.then(command("download", layout.data_dir, only))
+        make_again = make_again.then(_annotate_command(layout, split))
         raise InputError(
             f"line {fault.line:,} of {path} can't be used",
             fault.reason,

@@ -71,14 +71,14 @@ def plan(
     catalogs: dict[str, Catalog] = {}
     for split, source in sources.items():
         catalogs[split] = _list_images(source, engine, progress, options.part)
+        if not catalogs[split]:
+            refuse_empty(layout, source, options.part)
     by_class = train_counts(layout) or {}
     if not splits:
         notes += _check_complete(layout, sources, catalogs, options, by_class)
         _refuse_encoded_again(catalogs.values(), layout)
     planned: list[PlannedSplit] = []
     for split, catalog in catalogs.items():
-        if not catalog:
-            refuse_empty(layout, sources[split], options.part)
         if not splits:  # a repair has the number of shards from the manifest
             notes += _check_count(split, len(catalog), options.shards(split))
         split_plan, split_notes = _plan_split(catalog, sources[split], layout, options, by_class)
@@ -173,8 +173,7 @@ def _check_count(split: str, images: int, shards: int) -> list[str]:
     if shards > most_shards:
         raise UsageError(
             f"can't cut {number_of(images, 'image')} into {number_of(shards, f'{split} shard')}",
-            f"expected at most {number_of(most_shards, 'shard')}: one per image, or 1,024 for "
-            "fewer images",
+            f"expected at most {number_of(most_shards, 'shard')}",
             set_number,
         )
     if shards <= images:

@@ -45,7 +45,7 @@ and of convert's with another seed.
 """
 
 _REMEDY_COPY = "get the published images, and make the set again"
-_REMEDY_PART = "for a part of the set, run verify with --allow-incomplete"
+_REMEDY_PART = "if it is meant to be a part of ILSVRC2012, run verify with --allow-incomplete"
 _AS_PLANNED = ", if the shards with other problems have as many records as in 2016"
 
 _REPEATING = {ProblemKind.EXTRA_RECORD, ProblemKind.EXCHANGED_SHARD, ProblemKind.DUPLICATE}
@@ -383,7 +383,7 @@ def _classes_problem(split: _Split, wnids: Sequence[str]) -> Iterator[Problem]:
     if not missing:
         return
     classes = len(split.part.labels)
-    remedy = "make the set again from all classes"
+    remedy = "make the set again from all images"
     if split.inventory.manifest is None:  # a manifest tells which classes there should be
         remedy += f"; {_REMEDY_PART}"
     classes_have = number_of(missing, "class has", "classes have")

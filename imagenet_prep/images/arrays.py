@@ -107,13 +107,15 @@ def _find_member(archive: zipfile.ZipFile, key: str | None) -> zipfile.ZipInfo:
     """The array of this name; the only one without a name."""
     members = _members(archive)
     if not members:
-        raise ArrayError("it is a ZIP file without an .npy", "save it again with an array")
+        raise ArrayError("the .npz holds no array (no .npy file)", "save it again with an array")
     names = listed(members, 5)
     if key is None:
         if len(members) != 1:
+            first_name = next(iter(members))
             raise ArrayError(
                 f"it holds {len(members)} arrays ({names}): expected one",
-                f"choose one in the recipe, such as array: {next(iter(members))}",
+                f"save it with one array; or, if every file has {first_name}, write "
+                f"array: {first_name} in the recipe",
             )
         return next(iter(members.values()))
     if key not in members:
@@ -277,6 +279,6 @@ def plane(shape: tuple[int, ...]) -> tuple[int, int, int]:
         raise ArrayError(
             f"it has {number_of(len(shape), 'dimension')}: "
             "only arrays with 2 or 3 have height, width and depth",
-            "write `shape` for height, width and depth in the recipe's record",
+            "in the recipe's record, write `shape` in place of height, width and depth",
         )
     return shape[0], shape[1], shape[2] if len(shape) == 3 else 1

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from imagenet_prep.images import first_bytes
+from imagenet_prep.images import first_bytes, format_of
 from imagenet_prep.text import number_of
 
 Buffer = bytes | memoryview
@@ -145,7 +145,8 @@ def read_plain_header(data: Buffer) -> JpegHeader:
     if len(data) < 2 or data[0] != 0xFF or data[1] != SOI:
         if len(data) == 0:
             raise ImageError("it is empty")
-        raise ImageError(f"not a JPEG: it starts with {first_bytes(data)}", _SAVE_AS_KNOWN)
+        problem = "not a JPEG" if format_of(data) else "not an image of a known format"
+        raise ImageError(f"{problem}: it starts with {first_bytes(data)}", _SAVE_AS_KNOWN)
     position = _find(data, _SOF)
     if position < 0:
         raise _no_size()
@@ -161,7 +162,8 @@ def _find(data: Buffer, wanted: frozenset[int]) -> int:
         lead, marker, length = unpack(data, position)
         if lead != 0xFF:
             raise StrayBytesError(
-                f"byte {position:,} of the JPEG is {lead:02x}: expected ff, the start of a marker"
+                f"byte {position:,} of the JPEG does not start a marker, as expected there: it is "
+                f"{lead:02x}, not ff"
             )
         if marker in wanted:
             return position

@@ -63,7 +63,9 @@ def opened(data: Buffer, *formats: str) -> Iterator[ImageFile]:
         ) from None
     except Exception as error:  # noqa: BLE001 - a parser of untrusted files
         kind = _noun(data)
-        raise ImageError(f"the {kind} does not decode: {_reason(error)}", _remedy(kind)) from None
+        raise ImageError(
+            f"the {kind} does not decode cleanly: {_reason(error)}", _remedy(kind)
+        ) from None
 
 
 def _refuse_signed(image: ImageFile) -> None:

@@ -177,7 +177,8 @@ def encode(image: Image.Image, quality: int, density: int = 0) -> bytes:
         raise ImageError(
             f"it has {image.width} x {image.height} pixels: "
             f"libjpeg writes at most {MAX_SIDE:,} in a row or column of a JPEG",
-            f"make it smaller: --set max_side={MAX_SIDE}, or max_side: {MAX_SIDE} in the recipe",
+            f"make it smaller: max_side: {MAX_SIDE} in the recipe; without one, add "
+            f"--set max_side={MAX_SIDE}",
         )
     buffer = io.BytesIO()
     image.save(

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from imagenet_prep.images import format_of
+from imagenet_prep.images import first_bytes, format_of
 from imagenet_prep.images.jpeg import ImageError, check_size
 
 Buffer = bytes | memoryview
@@ -38,8 +38,12 @@ def read_header(data: Buffer) -> PngHeader:
     Raises:
         ImageError: no valid header, or more pixels than any image has.
     """
-    if format_of(data) != "PNG":
-        raise ImageError("not a PNG")
+    image_format = format_of(data)
+    if image_format != "PNG":
+        got = f"its format is {image_format}"
+        if not image_format:
+            got = f"it starts with {first_bytes(data)}"
+        raise ImageError(f"not a PNG: {got}", "replace it by the original PNG")
     if len(data) < 33:
         raise _bad_header()
     chunk_type, width, height, depth, colour_type = _HEADER.unpack_from(data, 8)

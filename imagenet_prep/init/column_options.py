@@ -75,11 +75,14 @@ def _is_label_alone(proposal: Proposal, column: str) -> bool:
 def _no_column(inspection: Inspection, option: str, column: str, structure: str = "") -> UsageError:
     """The error for a column that no table has, or that the structure does not take."""
     folder, columns = inspection.folder, _columns_of(inspection)
-    expected = f"expected {one_of(columns)}" if columns else "expected a table of images"
     hint = Hint(f"to run init without --{option}: ", inspection.command(**{option: None}))
     unknown = _unknown_column(inspection, option, column)
     if unknown:
         noun, name = unknown
+        known_names = _table_names(inspection) if noun == "table" else columns
+        expected = (
+            f"expected {one_of(known_names)}" if known_names else "expected a table of images"
+        )
         named = f"{folder}: --{option} names the {noun} {name}"
         problem = f"{named}, and init finds no such {noun} for the {inspection.noun}s"
         return UsageError(problem, expected, hint)
@@ -112,14 +115,13 @@ def _outside_of_tables(
     without_column = inspection.command(**{"as": structure, option: None})
     has_labels = option == "label" or any(table.has_labels for table in inspection.labels)
     if not inspection.items and not has_labels:
-        hint = Hint(f"without {column}: ", without_column)
+        hint = Hint(f"to run init without --{option}: ", without_column)
         return UsageError(problem, "expected a table with labels, for images in tars", hint)
     changes = {"as": of_table if _labels_all(inspection, column) else None}
     with_column = inspection.command(**changes)
-    hint = Hint(
-        f"for the table with {column}: ", with_column, f"; without {column}: ", without_column
-    )
-    expected = f"expected --as {of_table}: it reads a table, and neither folders nor annotations"
+    without = f"; to run init without --{option}: "
+    hint = Hint("to read the table: ", with_column, without, without_column)
+    expected = f"expected --as {of_table}, which takes the labels from a table"
     return UsageError(problem, expected, hint)
 
 
@@ -145,10 +147,16 @@ def _unknown_column(inspection: Inspection, option: str, column: str) -> tuple[s
     unknown_names = [name for name in names if name not in columns]
     if unknown_names:
         return "column", unknown_names[0]
-    tables = (*inspection.labels, *inspection.partial)
-    table_names = {name for table in tables for name in (table.name, *table.places)}
-    is_unknown = table_name and table_name not in table_names
+    is_unknown = table_name and table_name not in _table_names(inspection)
     return ("table", table_name) if is_unknown else None
+
+
+def _table_names(inspection: Inspection) -> list[str]:
+    """The names of all tables that name images."""
+    names: dict[str, None] = {}
+    for table in (*inspection.labels, *inspection.partial):
+        names |= dict.fromkeys((table.name, *table.places))
+    return list(names)
 
 
 def _names_most(inspection: Inspection, column: str) -> bool:

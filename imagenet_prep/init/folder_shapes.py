@@ -8,18 +8,15 @@ import numpy as np
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.init.proposal import DoubtError
 from imagenet_prep.recipes.classes import class_order
 from imagenet_prep.recipes.divisions import Division
 from imagenet_prep.recipes.folder_labels import ClassFolders, folder_faults, misread_masks
 from imagenet_prep.recipes.folder_roles import FolderTree, Roles, roles_of
 from imagenet_prep.recipes.misread_folders import nested
-from imagenet_prep.recipes.recipe_lines import flow
 from imagenet_prep.recipes.splits import FOLDERS
 from imagenet_prep.sources.names import Names
-from imagenet_prep.text import either, listed
-
-_MOST_NAMED = 20
-"""Classes that a hint names."""
+from imagenet_prep.text import listed
 
 
 class Shape(Struct, frozen=True):
@@ -119,10 +116,6 @@ def faults_of(place: object, shape: Shape, commands: str, command: str = "") -> 
     ``commands`` take folders within classes, ``command`` takes all of them.
     """
     faults = [*folder_faults(place, shape.files, command)]
-    if misread := misread_masks(shape.files):
-        problem = f"{place}: {misread.what}"
-        hint = f"a recipe can say: {misread.choice}"
-        faults.append(InputError(problem, "expected one folder per class", hint))
     if shape.roles.within:
         return faults
     inner = [path for path in nested(shape.files.deep()) if "/" in path]
@@ -134,12 +127,12 @@ def faults_of(place: object, shape: Shape, commands: str, command: str = "") -> 
     return faults
 
 
-def recipes_for_inner(names: Sequence[str], shape: Shape) -> str:
-    """The recipes that take folders within classes in tars."""
-    ways: list[str] = []
-    for class_folder in ("inner", "path"):
-        if not shape_of(names, class_folder).files.same:
-            ways.append(f"class_folder: {class_folder} in its source")
-    if len(shape.classes) <= _MOST_NAMED:
-        ways.append(f"classes: [{', '.join(map(flow, shape.classes))}]")
-    return f"write a recipe of the tars with {either(ways)}"
+def doubts_of_masks(place: object, shape: Shape) -> list[InputError]:
+    """The doubt about files with names of masks among the images of classes."""
+    misread = misread_masks(shape.files) if shape.files else None
+    if misread is None:
+        return []
+    problem = f"{place}: {misread.what}"
+    hint = f"if they are masks, move them out of {place}"
+    aim, outcome = "take them as images like the others", "taken as images"
+    return [DoubtError.of(aim, outcome, problem, "expected images of classes", hint)]

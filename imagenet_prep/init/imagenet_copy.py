@@ -49,3 +49,15 @@ def note_on_imagenet(
     if is_part:
         note += f" (this one has {len(image_names):,} of {all_images:,} images)"
     return [converting_hint(note, folder, is_part=is_part)]
+
+
+def lacks_archives(raw_dir: Path) -> bool:
+    """Whether an archive of images is missing, or another than the published one by its size."""
+    from imagenet_prep.ilsvrc2012 import facts
+
+    for split in facts.SPLITS:
+        archive = facts.ARCHIVES[split]
+        path = raw_dir / archive.filename
+        if not path.is_file() or path.stat().st_size != archive.size:
+            return True
+    return False

@@ -23,6 +23,7 @@ class InitOptions(Struct, frozen=True):
         names: the file of the names of classes.
         strip: what is taken off every path in tables and lists.
         output: the recipe's file.
+        target: the recipe that this run writes, also if the user names none.
     """
 
     structure: str | None = None
@@ -32,6 +33,7 @@ class InitOptions(Struct, frozen=True):
     names: Path | None = None
     strip: str | None = None
     output: Path | None = None
+    target: Path | None = None
 
     def command(self, folder: object, **changes: object) -> str:
         """The command of init with these options, of which ``changes`` replaces some;
@@ -52,3 +54,17 @@ class InitOptions(Struct, frozen=True):
         settings = [(option, value) for option, value in options.items() if value]
         settings += [("split", f"{split}={place}") for split, place in splits.items()]
         return command("init", folder, tuple(settings))
+
+    def command_for_another(self, folder: object, **changes: object) -> str:
+        """The command of init that writes another recipe than this run, for a note of it."""
+        if self.target is None:
+            return self.command(folder, **changes)
+        number = 2
+        while (output := _numbered(self.target, number)).exists():
+            number += 1
+        return self.command(folder, **changes, output=output)
+
+
+def _numbered(path: Path, number: int) -> Path:
+    """The path of a file next to another, with a number in its name."""
+    return path.with_name(f"{path.stem}-{number}{path.suffix}")

@@ -96,6 +96,10 @@ class Inspection(Struct, frozen=True):
         """The command of init for the folder, with these options in place of others."""
         return self.options.command(self.folder, **changes)
 
+    def command_for_another(self, **changes: object) -> str:
+        """The same for a note of a run that writes a recipe: the command writes another one."""
+        return self.options.command_for_another(self.folder, **changes)
+
     def command_unlabelled(self) -> str:
         """The command that takes all items without labels."""
         return self.command_without_columns(**{"as": "unlabelled", "names": None})

@@ -77,7 +77,7 @@ def _remark_on_columns(inspection: Inspection, table: LabelsFile) -> str:
     for name, cells in columns.items():
         as_labels = replace(table.table, labels=list(cells))
         if class_values(as_labels) is not None:
-            command = inspection.command(label=name)
+            command = inspection.command_for_another(label=name)
             return Hint(f"{no_class}; to use {name} as the class: ", command)
     return no_class
 

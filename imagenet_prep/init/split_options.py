@@ -79,14 +79,17 @@ def check_splits(inspection: Inspection) -> None:
         noun for noun in _NOUNS if all(noun in nouns for nouns in nouns_by_split.values())
     ]
     if not common_nouns:
-        texts = [f"{split} is {either(nouns)}" for split, nouns in nouns_by_split.items()]
+        texts: list[str] = []
+        for split, nouns in nouns_by_split.items():
+            texts.append(f"{split}={splits[split]} is {either(nouns)}")
         problem = f"--split: {', '.join(texts)}"
-        raise UsageError(problem, "expected folders, list files or values, the same for each split")
+        expected = "expected only folders, or only list files, or only values of a column"
+        raise UsageError(problem, expected)
     if common_nouns[0] == _VALUE:
         _refuse_other_values(inspection)
 
 
-_VALUE, _FOLDER, _LIST = _NOUNS = ("a value", "a folder", "a list file")
+_VALUE, _FOLDER, _LIST = _NOUNS = ("a value of a column", "a folder", "a list file")
 """The sorts of places that a split has, in the order of choice."""
 
 
@@ -186,12 +189,20 @@ def refuse_unused_splits(
 
 
 def _refuse_unknown_line(inspection: Inspection) -> None:
-    """Raise UsageError if a line of the user's lists names no image, or one of a line before it, or
-    if a list can't be read.
+    """Raise UsageError if a line of the user's lists names no image, or one of a line before it, if
+    a list can't be read, or if two splits have the same.
     """
     place_of_row: dict[int, str] = {}
-    for name in named_lists(inspection).values():
+    split_of_list: dict[str, str] = {}
+    for split, name in named_lists(inspection).items():
         path = inspection.folder / name
+        if name in split_of_list:
+            raise UsageError(
+                f"--split names {path} for both {split_of_list[name]} and {split}",
+                "expected a list of its own for each split",
+                "name another list for one of the two",
+            )
+        split_of_list[name] = split
         hint = f"correct {path} and run the same command again"
         try:
             listing = read_file_list(path, inspection.folder)
@@ -231,6 +242,6 @@ def _split_values(inspection: Inspection) -> set[str]:
 
 def _columns_of_few_values(table: LabelsFile) -> list[set[str]]:
     """The values of each column that has few."""
-    columns = [*table.table.columns.values(), table.table.splits or ()]
+    columns = [*table.table.columns.values(), table.table.splits or (), table.table.labels or ()]
     values = [{str(cell) for cell in cells if cell is not None} for cells in columns]
     return [few_values for few_values in values if len(few_values) <= _MOST_VALUES]

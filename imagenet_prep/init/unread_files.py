@@ -359,4 +359,4 @@ def _label_command(inspection: Inspection, table: LabelsFile) -> str:
     """The command of init that reads the labels of a table."""
     label = f"{table.name}:{table.label}" if table.label else table.name
     structure = "with-labels" if inspection.items else "tars-with-labels"
-    return inspection.command(**{"as": structure, "label": label})
+    return inspection.command_for_another(**{"as": structure, "label": label})

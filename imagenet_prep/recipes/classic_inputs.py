@@ -46,7 +46,7 @@ def list_classic(
     if kind_of(path) != "nothing":
         manifest_path = need_path(file, ("manifest_file",), path)
         return list_by_manifest(manifest_path, base, engine, base_key)
-    split_names = _manifest_names(file)
+    split_names = manifest_names(file)
     split_paths = {name: find_manifest(text, root, layout) for name, text in split_names.items()}
     existing = [path for path in split_paths.values() if kind_of(path) != "nothing"]
     if existing:
@@ -85,7 +85,7 @@ def _with_new_manifest(
     return replace(inputs, listing=listing, origin=path, is_ordered=True, manifest=manifest)
 
 
-def _manifest_names(file: RecipeFile) -> dict[str, str]:
+def manifest_names(file: RecipeFile) -> dict[str, str]:
     """The ``manifest_file`` of each split: m-train.txt, m-test.txt for m.txt.
     None where one holds all files.
     """

@@ -11,7 +11,7 @@ from imagenet_prep.recipes.divisions import Division
 from imagenet_prep.recipes.folder_words import split_name
 from imagenet_prep.recipes.labels import Labelled
 from imagenet_prep.recipes.labels_file import LabelTable
-from imagenet_prep.recipes.recipe_file import RecipeFile, value_in_words
+from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.recipe_lines import flow
 from imagenet_prep.recipes.schema import Labels, PlaceKeys
 from imagenet_prep.recipes.splits import place_of_split
@@ -90,10 +90,10 @@ def _declared_values(file: RecipeFile, values: Sequence[str], keys: Labels) -> d
         if isinstance(declared, dict):
             place = file.convert(declared, PlaceKeys, key)
         if place.value is None:
-            problem = f"{value_in_words(declared)} is given"
             raise file.fault(
                 key,
-                f"{problem}, but labels.split takes the splits from the column {keys.split}",
+                f"{flow(declared)} can't be used with labels.split, which takes the splits from "
+                f"the column {keys.split}",
                 f"expected {{value: ...}} with a value of that column: {listed(values)}",
                 "to split by `splits` instead, remove labels.split",
             )

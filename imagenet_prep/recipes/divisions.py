@@ -292,7 +292,7 @@ def _check_disjoint(listing: Catalog, divisions: Sequence[Division]) -> list[str
             raise InputError(
                 f"{listing.names[row]} is in the splits {other.name} and {division.name}",
                 "expected each file in only one split",
-                "leave it out of one of these splits",
+                f"leave this file out of the split {other.name} or {division.name}",
             )
         split_numbers[places] = number
     undivided = count - int(np.count_nonzero(split_numbers))

@@ -19,7 +19,7 @@ from imagenet_prep.images.pixels import read_facts
 from imagenet_prep.images.prepare import UPRIGHT, read_orientation, turn_box
 from imagenet_prep.model import Box, Item
 from imagenet_prep.recipes.annotating import SIZE
-from imagenet_prep.recipes.object_masks import OBJECT_MASKS, MaskFiles, fill_outline
+from imagenet_prep.recipes.object_masks import OBJECT_MASKS, MaskFiles, file_of, fill_outline
 from imagenet_prep.tfrecord.inception import EDGES
 
 Buffer = bytes | memoryview
@@ -125,10 +125,13 @@ def _object_masks(
     for number, outline in enumerate(outlines, 1):
         try:
             pixels = fill_outline(outline, stored, files, is_relative=is_relative)
+        except MaskError:
+            raise  # it names the file
         except ImageError as error:
-            raise MaskError(
-                f"the mask of its object {number}: {error}", error.remedy or _CORRECT_MASK
-            ) from error
+            mask_words = f"the mask of its object {number}"
+            if file := file_of(outline):
+                mask_words += f", {file}"
+            raise MaskError(f"{mask_words}: {error}", error.remedy or _CORRECT_MASK) from error
         if not form.is_kept(stored):
             pixels = mask_pixels.fit_pixels(pixels, size, form.orientation)
         encoded.append(mask_pixels.encode_mask(pixels))

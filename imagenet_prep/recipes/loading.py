@@ -4,15 +4,17 @@ and how many shards of which name.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from imagenet_prep.errors import InputError, all_of
+from imagenet_prep.errors import InputError, UsageError, all_of
 from imagenet_prep.model import Engine, OnDamaged, Progress, Silent
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.annotated_images import Roots
 from imagenet_prep.recipes.annotating import Annotations, annotate, annotate_rows
+from imagenet_prep.recipes.classic_inputs import manifest_names
 from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.content_choice import decide_content, keep_content, refuse_several_arrays
 from imagenet_prep.recipes.inputs import Inputs
@@ -124,8 +126,7 @@ def _annotated(
         return Annotations(listing)
     key = _key_of_annotations(file)
     if content != "image":
-        expected = "expected content: image, or no boxes and masks"
-        raise file.fault((key,), f"content is {content}", expected)
+        raise _not_of_images(file, key, content)
     roots = Roots(inputs.base, root, file.recipe.strip or "")
     if marks:
         _refuse_beside_marks(file)
@@ -134,15 +135,48 @@ def _annotated(
         annotations = annotate(file.recipe, listing, roots)
     shared.number_boxes(file, annotations)
     if inputs.divided and len(annotations.listing) < len(listing):
-        skipped = sorted(set(listing.names) - set(annotations.listing.names))
-        images_have = number_of(len(skipped), "image has", "images have")
-        lacks = "no mask" if key == "mask" else "no annotation"
-        if file.recipe.boxes and file.recipe.mask:
-            lacks = "no annotation or no mask"
-        problem = f"{images_have} {lacks}, but the manifests list them: {listed(skipped)}"
-        expected = "expected only images with annotations in the files of `manifest_file`"
-        raise file.fault((key,), problem, expected, "take these images out of the manifests")
+        skipped = set(listing.names) - set(annotations.listing.names)
+        raise _listed_without_annotation(file, key, inputs, skipped)
     return annotations
+
+
+def _not_of_images(file: RecipeFile, key: str, content: Content) -> UsageError:
+    """The error for boxes or masks of what is no image."""
+    subject = "this key works" if key != "source" else "the boxes and masks of its rows work"
+    problem = f"{subject} only with content: image, and the content is {content}"
+    hints: list[str] = []
+    if file.recipe.content == "pixels" and file.recipe.min_val is None:
+        hints.append("write content: image")
+    if key != "source":
+        hints.append(f"remove `{key}`")
+    return file.fault((key,), problem, hint=", or ".join(hints))
+
+
+def _listed_without_annotation(
+    file: RecipeFile, key: str, inputs: Inputs, skipped: Collection[str]
+) -> UsageError:
+    """The error for images that ``skip`` would leave out, and that the list of a split names."""
+    list_names = manifest_names(file)
+    names = inputs.listing.names
+    faulty_lists: list[str] = []
+    for split, rows in inputs.divided.items():
+        if any(names[row] in skipped for row in rows):
+            faulty_lists.append(list_names[split])
+    lists = " and ".join(faulty_lists)
+    verb = "lists" if len(faulty_lists) == 1 else "list"
+    annotation, option = "annotation", "unannotated: skip"
+    if key == "mask":
+        annotation, option = "mask", "unmasked: skip"
+    elif file.recipe.mask:
+        annotation, option = "annotation or mask", "skip"
+    images = number_of(len(skipped), "image")
+    pronoun = "this image" if len(skipped) == 1 else "these images"
+    return file.fault(
+        (key,),
+        f"{lists} {verb} {images} without {annotation}: {listed(sorted(skipped))}",
+        f"`{option}` can't leave out images that a list names",
+        f"remove {pronoun} from {lists}",
+    )
 
 
 def _key_of_annotations(file: RecipeFile) -> str:

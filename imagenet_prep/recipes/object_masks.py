@@ -63,6 +63,12 @@ def read_outline(text: str | msgspec.Raw) -> Outline:
     return outline
 
 
+def file_of(text: str) -> str:
+    """The path of the file that an outline is in; "" for one that is in the plan."""
+    outline = read_outline(text)
+    return outline.file if isinstance(outline, Runs) else ""
+
+
 def outline_text(outline: Outline) -> str:
     """An outline as a plan holds it: one text, which takes a tenth of the memory of its numbers."""
     return _encoder.encode(outline).decode()

@@ -133,10 +133,13 @@ def refuse_unlisted(file: RecipeFile, layout: Layout, *, is_made: bool) -> Usage
     if is_made or layout.data_dir not in (layout.raw, file.path.parent):
         return refuse_unsealed(file, layout.data_dir, layout.elsewhere())
     place, function = file.place(("source", "python")), file.recipe.source.value
+    folder = f"the folder {layout.data_dir}"
+    if layout.data_dir == Path():
+        folder = "the current folder"
     return UsageError(
-        f"{place}: the rows of {function} are not stored in {layout.data_dir}",
-        "expected the DATA_DIR of imagenet-prep convert --allow-python, which stores them in it",
-        Hint("give that folder: ", command("verify", "DATA_DIR", (("config", file.path),))),
+        f"{place}: {folder} has no stored rows of {function}",
+        "imagenet-prep convert --allow-python stores them in its DATA_DIR, with the shards",
+        Hint("name that folder: ", command("verify", "DATA_DIR", (("config", file.path),))),
     )
 
 

@@ -33,7 +33,23 @@ _PLAIN = frozenset((*_SCALARS, bool))
 _EXPECTED = "expected bool, int, float, str or bytes, or a flat list or an array of them"
 _AS_TEXT = "as a text; if you give a schema, its kind is 'bytes'"
 _CONVERT = "convert it to one of these; numpy.asarray does so for a tensor"
-_IF_NESTED = "flatten it, or write it as a feature list of a SequenceExample"
+
+
+class _Hints(NamedTuple):
+    """The advice on None, and on a list within a list."""
+
+    if_none: str
+    if_nested: str
+
+
+_OF_FEATURES = _Hints(
+    if_none="put a value in place of None, or leave this feature out of the record",
+    if_nested="flatten it, or write it as a feature list of a SequenceExample",
+)
+_OF_STEPS = _Hints(
+    if_none="put a value in place of None; a step without values is []",
+    if_nested="flatten each step",
+)
 
 
 class Message(Protocol):
@@ -228,40 +244,37 @@ def steps_of(value: Any, kind: Kind | None = None) -> tuple[Feature | None, ...]
     """
     if isinstance(value, _SCALARS) or not (isinstance(value, Sequence) or _is_array(value)):
         raise ValueRuleError(f"it is of type {type(value).__name__}: expected a list of steps")
-    steps = [_flat(step, "flatten each step") for step in value]
+    steps = [_flat(step, _OF_STEPS) for step in value]
     kind = kind or _infer(itertools.chain.from_iterable(steps))
     return tuple(_build(step, kind) for step in steps)
 
 
-def _flat(value: Any, if_nested: str = _IF_NESTED) -> list[Any]:
+def _flat(value: Any, hints: _Hints = _OF_FEATURES) -> list[Any]:
     """A flat list of plain values: a single value becomes a list of one,
-    an array is read in C order. ``if_nested`` is the hint for a list within a list.
+    an array is read in C order.
     """
     if isinstance(value, _SCALARS):
         return [value]
     if _is_array(value):
         value = _unwrapped(value.reshape(-1) if _dimensions(value) > 1 else value)
     if not isinstance(value, Sequence):
-        return [_plain(value, if_nested)]
+        return [_plain(value, hints)]
     if _PLAIN.issuperset(map(type, value)):  # usually a long list of numbers
         return list(value)
-    return [_plain(item, if_nested) for item in value]
+    return [_plain(item, hints) for item in value]
 
 
-def _plain(value: Any, if_nested: str) -> Any:
+def _plain(value: Any, hints: _Hints) -> Any:
     """One value as a Python object: NumPy's and similar wrappers are removed."""
     if not isinstance(value, _SCALARS) and hasattr(value, "tolist") and not _is_array(value):
         value = _unwrapped(value)
     if isinstance(value, _SCALARS):
         return value
     if value is None:
-        raise ValueRuleError(
-            f"it holds None: {_EXPECTED}",
-            "leave it out; in a feature list, a step without values is []",
-        )
+        raise ValueRuleError(f"it holds None: {_EXPECTED}", hints.if_none)
     if isinstance(value, Sequence) or _is_array(value):
         nested = f"it holds a nested value, of type {type(value).__name__}"
-        raise ValueRuleError(f"{nested}: {_EXPECTED}", if_nested)
+        raise ValueRuleError(f"{nested}: {_EXPECTED}", hints.if_nested)
     raise ValueRuleError(f"it holds a value of type {type(value).__name__}: {_EXPECTED}", _CONVERT)
 
 

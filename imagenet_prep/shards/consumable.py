@@ -33,8 +33,8 @@ def refuse_another_output(layout: Layout) -> None:
     """Raise UsageError if shards belong in another folder than the raw data."""
     if layout.output_dir.resolve() != layout.data_dir.resolve():
         raise UsageError(
-            f"--consume can't be combined with shards in another folder, {layout.output_dir}",
-            f"expected the shards in {layout.data_dir}: they take the space of its raw data",
+            f"--consume can't be combined with --output {layout.output_dir}",
+            f"it deletes the raw data in {layout.data_dir} while the shards take its place there",
             "leave out --consume or --output",
         )
 

@@ -18,10 +18,11 @@ from imagenet_prep.text import number_of
 SOUND_COPY = "get a sound copy of it"
 """The remedy for a damaged image."""
 
-HOW_TO_LEAVE_OUT = "--on-damaged skip, in a recipe on_damaged: skip"
+HOW_TO_LEAVE_OUT = "--on-damaged skip (in a recipe: on_damaged: skip)"
 """The option of a command, and the key of a recipe, that leave out bad images."""
 
-_COPY_OR_LEAVE = f"{SOUND_COPY}, or leave it out: "
+LEAVE_OUT = "; or leave out the image: "
+"""The words between another remedy and HOW_TO_LEAVE_OUT."""
 
 
 class SplitSummary(Struct, frozen=True):
@@ -98,9 +99,11 @@ def refusal_of(problems: list[Problem], refused: int, progress: Progress) -> Dat
     for problem in problems:
         progress.note(f"bad image: {problem}")
     remedy = problems[0].remedy
-    ask_for_copies = all(problem.remedy.startswith(_COPY_OR_LEAVE) for problem in problems)
-    if len(problems) > 1 and ask_for_copies:
-        remedy = f"get sound copies of them, or leave them out: {HOW_TO_LEAVE_OUT}"
+    if len(problems) > 1:
+        copy_or_leave = f"{SOUND_COPY}{LEAVE_OUT}"
+        if all(problem.remedy.startswith(copy_or_leave) for problem in problems):
+            remedy = remedy.replace(SOUND_COPY, "get sound copies of them")
+        remedy = remedy.replace(LEAVE_OUT, "; or leave out these images: ")
     return DataProblemsError(
         f"{number_of(len(problems), 'image')} can't be converted, {problems[0].subject} first; "
         f"{number_of(refused, 'shard was', 'shards were')} not made",

@@ -17,7 +17,7 @@ from imagenet_prep.hints import CONVERT_AGAIN, Hint
 from imagenet_prep.images import jpeg
 from imagenet_prep.model import Item, OnDamaged, Portable, Problem, ProblemKind, ShardInfo
 from imagenet_prep.recorders.recorder import Recorded, Recorder, looser_check, with_place
-from imagenet_prep.shards.convert_summary import HOW_TO_LEAVE_OUT, SOUND_COPY
+from imagenet_prep.shards.convert_summary import HOW_TO_LEAVE_OUT, LEAVE_OUT, SOUND_COPY
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.row_bytes import read_in_turn
 from imagenet_prep.sources.slices import Buffer, Reader
@@ -194,11 +194,11 @@ class _Making:
         """Note a bad image, its place, and the check that would take it."""
         detail = with_place(error, catalog.place(row), catalog.lengths[row])
         looser = looser_check(self._task.recorder, item, content)
-        leave_out, to_restore = ", or leave it out", item.filename
+        to_restore = item.filename
         if isinstance(error, jpeg.MaskError):
-            leave_out, to_restore = "; or leave out the image", f"the mask of {item.filename}"
+            to_restore = f"the mask of {item.filename}"
         self._to_restore = self._to_restore or to_restore
-        remedy = f"{error.remedy or SOUND_COPY}{leave_out}: {HOW_TO_LEAVE_OUT}"
+        remedy = f"{error.remedy or SOUND_COPY}{LEAVE_OUT}{HOW_TO_LEAVE_OUT}"
         if looser:
             remedy += f"; {looser} accepts it unchanged"
         self._faults.append(str(error))

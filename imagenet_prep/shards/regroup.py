@@ -130,7 +130,7 @@ def _copy(
     """Run the pass: copy the images of ``rows`` from ``start`` on, in order, each to its bundle."""
     total = catalog.size(rows)
     done = catalog.size(rows[:start])
-    progress.begin(f"reading {_name_archives(catalog, rows)} in order", total, "B", done)
+    progress.begin(f"reading {name_archives(catalog, rows)} in order", total, "B", done)
     with bundles:
         images = _read_in_order(catalog, rows[start:])
         for position, (row, data) in enumerate(images, start + 1):
@@ -178,7 +178,7 @@ def _damaged(path: AnyPath, detail: str) -> InputError:
     )
 
 
-def _name_archives(catalog: Catalog, rows: Sequence[int]) -> str:
+def name_archives(catalog: Catalog, rows: Sequence[int]) -> str:
     """The name of the archive, or of the first of several, for messages."""
     numbers = sorted({catalog.container_ids[row] for row in rows})
     if not numbers:

@@ -15,7 +15,7 @@ from imagenet_prep.datasets.planned_set import plan_name
 from imagenet_prep.errors import PrepError, named
 from imagenet_prep.model import Done, Engine, Progress, ShardInfo
 from imagenet_prep.shards.maker import Outcome, ShardMaker, ShardTask, expected_and_got
-from imagenet_prep.shards.regroup import regroup
+from imagenet_prep.shards.regroup import name_archives, regroup
 from imagenet_prep.shards.room import HELD
 from imagenet_prep.shards.work import Work
 from imagenet_prep.sources.catalog import Catalog
@@ -23,6 +23,7 @@ from imagenet_prep.state.journal import Journal
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.refusals import writing
+from imagenet_prep.text import size_text
 
 SYNC_SECONDS = 1.0
 """Seconds between syncs of finished shards, which protect them from a power cut; a killed process
@@ -76,9 +77,11 @@ def _prepared(work: Work, layout: Layout, options: MakingOptions, progress: Prog
     if consumption is None:
         names = set(map(plan_name, work.plans))
         if catalog.is_in_order:
+            rows = [row for plan in work.plans for row in work.split.rows(plan)]
             progress.note(
-                f"{work.split.source.name} can only be read from start to end: {work.size:,} bytes "
-                f"of images are copied to {layout.partials_dir} first, a file per shard"
+                f"{name_archives(catalog, rows)} can only be read from start to end: the images "
+                f"({size_text(work.size)}) are first copied to {layout.partials_dir}, into one "
+                "file for each shard"
             )
     else:
         names = set(map(plan_name, work.plans) if consumption.is_read else consumption.shards)

@@ -221,9 +221,11 @@ class _Dtype:
         self.dtype = np.dtype(code)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        if state[0] != 3 or state[2:] != (None, None, None, -1, -1, 0):
+        # version 4 adds metadata, which the values don't depend on
+        if state[0] not in (3, 4) or state[2:8] != (None, None, None, -1, -1, 0):
             raise OtherFormError(
-                "its pickle has an array of a type that imagenet-prep can't read", INTACT_OR_NPZ
+                f"its pickle has an array of {self.dtype} in a form that imagenet-prep can't read",
+                INTACT_OR_NPZ,
             )
         self.dtype = self.dtype.newbyteorder(state[1])
 

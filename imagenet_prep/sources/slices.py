@@ -145,8 +145,8 @@ def container_class(name: str) -> type[Container]:
         return _container_classes[name]
     except KeyError:
         raise ValueError(
-            "perhaps it was written by another version of imagenet-prep: "
-            f"this one doesn't know {name}"
+            "perhaps another version of imagenet-prep wrote it: it names a kind of file, "
+            f"{name}, that this version doesn't know"
         ) from None
 
 

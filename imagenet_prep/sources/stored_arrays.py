@@ -26,8 +26,8 @@ HOLDS_OBJECTS = "its dtype is object"
 """The start of the reason against an array of pickled objects."""
 
 SAVE_AS_NPZ = (
-    "save images of one shape and their labels as two arrays of numbers: "
-    "numpy.savez('data.npz', x=images, y=labels), in a folder without other files"
+    "save images of one shape and their labels as two arrays of numbers, in a folder without other "
+    "files: numpy.savez('data.npz', x=images, y=labels)"
 )
 CUT_OR_DAMAGED = "it is cut or damaged"
 _INTACT = "get an intact copy of it"

@@ -19,10 +19,11 @@ from imagenet_prep.init.declared_classes import (
     hot_classes,
     order_of_file,
 )
-from imagenet_prep.init.imagenet_copy import note_on_imagenet
+from imagenet_prep.init.imagenet_copy import lacks_archives, note_on_imagenet
 from imagenet_prep.init.init_options import InitOptions
 from imagenet_prep.init.inspection import Inspection, inspect_folder
 from imagenet_prep.init.named_classes import name_classes
+from imagenet_prep.init.other_recipes import name_other_recipes
 from imagenet_prep.init.proposal import Choice, Proposal
 from imagenet_prep.init.recipe_text import (
     describe,
@@ -110,7 +111,7 @@ def init(
     """
     is_alone = _is_table(folder)
     target = _target_of(folder, output, is_alone=is_alone)
-    options = replace(options or InitOptions(), structure=structure, output=output)
+    options = replace(options or InitOptions(), structure=structure, output=output, target=target)
     _check_structure(folder, options, is_alone=is_alone)
     (progress or Silent()).note(f"inspecting {folder}")
     inspection: Inspection | None = None
@@ -120,6 +121,7 @@ def init(
         inspection = inspect_folder(folder, engine, options)
         choice = _choose(inspection, structure)
     refuse_unused_splits(folder, options, inspection, choice.proposal.split_names)
+    choice = name_other_recipes(choice, target)
     proposal = _with_written_lists(choice.proposal, target)
     text = render_recipe(proposal, folder.parent if is_alone else folder, target, options)
     files = files_of(proposal, folder, target)
@@ -243,12 +245,15 @@ def _imagenet_itself(folder: Path, archive: Path, refused: InputError) -> InputE
     remain.
     """
     raw_dir = folder / archive.parent
+    settings: list[tuple[str, object]] = []
+    if lacks_archives(raw_dir):
+        settings.append(("allow_incomplete", True))
     if raw_dir.resolve().name == RAW_NAME:
         named_dir = raw_dir if raw_dir.name else raw_dir.resolve()
-        call = command("convert", named_dir.parent)
+        call = command("convert", named_dir.parent, tuple(settings))
     else:
         data_dir = Path(f"{folder.resolve().name}-shards")
-        call = command("convert", data_dir, (("raw", raw_dir),))
+        call = command("convert", data_dir, (("raw", raw_dir), *settings))
     problem = f"{folder} has an archive with a name of ImageNet's own: {archive}"
     hint = Hint("convert needs no recipe for ImageNet: ", call)
     error = InputError(problem, "init writes recipes for other data sets", hint)

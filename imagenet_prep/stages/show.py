@@ -110,7 +110,8 @@ def show(
     if not path.is_file():
         raise _no_file(path)
     if limit is not None and record is not None:
-        raise UsageError(f"limit {limit} and record {record}", "expected only one of them")
+        problem = f"limit {limit} can't be combined with record {record}"
+        raise UsageError(problem, "expected one of the two")
     if limit is not None and limit < 1:
         raise UsageError(f"limit {limit}", "expected at least 1")
     if record is not None and record < 0:

@@ -386,7 +386,7 @@ def _missing_splits(inventory: Inventory, is_part: bool) -> list[Problem]:
     """Splits without a single shard, if nothing records how many there should be."""
     if is_part or inventory.manifest is not None:
         return []
-    remedy = "get its shards; for a part of the set, run verify with --allow-incomplete"
+    remedy = "get its shards; if the set is meant to be a part, run verify with --allow-incomplete"
     detail = "all its shards are missing"
     problems = []
     for split in inventory.splits:

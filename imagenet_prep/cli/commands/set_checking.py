@@ -62,7 +62,7 @@ def verify(data_dir: Path | None, quiet: bool, **params: Any) -> CommandOutcome:
         return _verify_raw(data_dir, params, quiet)
     if data_dir is None:
         raise UsageError(
-            "verify without a folder",
+            "verify needs a folder or a file",
             "expected DATA_DIR, a TFRecord file, --raw FOLDER or --config FILE",
         )
     from imagenet_prep.checks.verdict import Verdict
@@ -93,7 +93,9 @@ def verify(data_dir: Path | None, quiet: bool, **params: Any) -> CommandOutcome:
 
 def _no_ranks(data: str) -> UsageError:
     """The error for a share of data that one process checks."""
-    return UsageError(f"--rank with {data}", "expected --rank with a folder of shards")
+    return UsageError(
+        f"--rank can't be used with {data}", "expected --rank with a folder of shards"
+    )
 
 
 def _verify_raw(data_dir: Path | None, params: Mapping[str, Any], quiet: bool) -> CommandOutcome:
@@ -112,9 +114,8 @@ def _verify_raw(data_dir: Path | None, params: Mapping[str, Any], quiet: bool) -
     if isinstance(options, ConvertOptions) and params["allow_incomplete"]:
         options = options.replace(allow_incomplete=True)
     folder = raw or recipe.parent
-    if raw is not None and recipe is None and raw.name == RAW_NAME:
-        folder = raw.parent  # the DATA_DIR that commands are advised with
-    layout = Layout(data_dir or folder, raw)
+    parent = folder.parent if folder.name == RAW_NAME else folder  # the DATA_DIR of other commands
+    layout = Layout(data_dir or parent, raw)
     verdict = verify_raw(
         layout,
         engine_of(params),

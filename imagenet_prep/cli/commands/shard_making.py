@@ -65,8 +65,9 @@ def convert(
     if params["dry_run"]:
         if params["allow_python"]:
             raise UsageError(
-                "--allow-python with --dry-run",
-                "expected one of them: a dry run runs no code of yours",
+                "--allow-python can't be used with --dry-run",
+                "a dry run runs no code of yours",
+                "leave out one of the two",
             )
         needs = foresee(layout, engine, options, dataset=dataset, share=share, progress=progress)
         return conclude_dry_run(needs)

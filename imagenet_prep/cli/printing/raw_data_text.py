@@ -64,7 +64,7 @@ def print_untar(summary: UntarSummary, quiet: bool) -> None:
 
 
 def print_annotate(summary: AnnotateSummary, quiet: bool) -> None:
-    """Print files and boxes of each split, with the original's totals, and unreadable files."""
+    """Print files and boxes of each split, with the totals of ILSVRC2012, and unreadable files."""
     if quiet:
         return
     for split in summary.splits:
@@ -75,12 +75,12 @@ def _print_annotated(split: BoxesSummary) -> None:
     totals = split.totals
     files = number_of(totals.files, "file")
     boxes = number_of(totals.boxes, "box", "boxes")
+    whole = ""
     if split.split == facts.TRAIN:
-        files += f" (original: {facts.BOX_FILES:,})"
-        boxes += f" (original: {facts.BOXES:,})"
+        whole = f" (all of {facts.NAME}: {facts.BOXES:,} boxes from {facts.BOX_FILES:,} files)"
     state = "unchanged" if split.up_to_date else "written"
     tell(
-        f"annotate: {split.split}: {boxes} from {files}; {split.csv_path} is {state}",
+        f"annotate: {split.split}: {boxes} from {files}{whole}; {split.csv_path} is {state}",
         *_describe_left_out(totals),
     )
     images_with_boxes = number_of(totals.images, "image has", "images have")

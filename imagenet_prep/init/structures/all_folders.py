@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from imagenet_prep.init.folder_shapes import shape_of
 from imagenet_prep.init.inspection import Inspection
@@ -10,7 +11,7 @@ from imagenet_prep.init.proposal import LIKELY, ONLY_IF_ASKED, POSSIBLE, Interpr
 from imagenet_prep.init.split_options import named_folders
 from imagenet_prep.recipes.classes import class_order
 from imagenet_prep.recipes.divisions import Division
-from imagenet_prep.recipes.folder_labels import ClassFolders, folder_faults
+from imagenet_prep.recipes.folder_labels import ClassFolders, folder_faults, misread_masks
 from imagenet_prep.recipes.folder_roles import Roles
 from imagenet_prep.recipes.folder_words import split_name
 from imagenet_prep.recipes.misread_folders import mask_folders, misread
@@ -23,15 +24,13 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     if named_folders(inspection):
         return None
     roles = shape_of(inspection.items).roles
-    packed = Names.take(sorted(inspection.items, key=str.encode))
-    rows = packed.below(roles.lead) if roles.lead else range(len(packed))
-    files = ClassFolders(packed, [Division("", rows, False, roles.lead)])
+    files = top_folders(inspection.items, roles.lead)
     if len(files) < 2:
         return None
     assert inspection.content is not None
     classes = class_order(files)
     names = [name.removeprefix(roles.lead) for name in files.names()]
-    is_misread = misread(files.trees(), files.splits(), is_divided=False) is not None
+    is_misread = misread(files.trees(), files.splits(), is_divided=False) or misread_masks(files)
     must_name = classes if is_misread else ()
     return Interpretation(
         _certainty(roles),
@@ -42,6 +41,13 @@ def recognise(inspection: Inspection) -> Interpretation | None:
         labelled=len(names),
         classes=len(classes),
     )
+
+
+def top_folders(names: Sequence[str], lead: str) -> ClassFolders:
+    """The first folders below ``lead``, whatever their names are."""
+    packed = Names.take(sorted(names, key=str.encode))
+    rows = packed.below(lead) if lead else range(len(packed))
+    return ClassFolders(packed, [Division("", rows, False, lead)])
 
 
 def _certainty(roles: Roles) -> int:

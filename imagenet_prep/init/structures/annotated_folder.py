@@ -78,7 +78,7 @@ def _interpret(
             *_impossible_boxes(inspection, annotations),
         ],
         skip_notes=[*notes_on_kept, *notes_on_masks, *annotations.unread],
-        labelled=matched.count,
+        labelled=len(set(matched.names()).difference(matched.bare)),
         classes=class_count,
         total=len(matched.images),
     )

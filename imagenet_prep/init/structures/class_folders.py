@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import CommandLine, command, command_line, in_sequence
 from imagenet_prep.hints import Hint, join_hints
-from imagenet_prep.init.folder_shapes import Shape, faults_of, is_usual, shape_of
+from imagenet_prep.init.folder_shapes import Shape, doubts_of_masks, faults_of, is_usual, shape_of
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.proposal import (
     LIKELY,
@@ -29,8 +29,10 @@ from imagenet_prep.init.split_lists import (
     read_split_lists,
 )
 from imagenet_prep.init.split_options import named_folders, named_lists
-from imagenet_prep.init.structures.all_folders import are_doubtful_parts
+from imagenet_prep.init.structures.all_folders import are_doubtful_parts, top_folders
 from imagenet_prep.init.table_proposal import remarks_on_lists
+from imagenet_prep.recipes.classes import class_order
+from imagenet_prep.recipes.folder_labels import misread_masks
 from imagenet_prep.recipes.folder_roles import FolderTree
 from imagenet_prep.recipes.folder_words import is_image_folder, is_mask_folder, name_as_split
 from imagenet_prep.recipes.path_parts import parent_of
@@ -106,9 +108,12 @@ def _interpret(
     if shape.roles.doubtful:
         meaning += f"; without {listed(shape.roles.doubtful)}"
     proposal, list_files = _propose(inspection, shape, options)
+    if misread_masks(shape.files):
+        proposal = replace(proposal, classes=shape.classes)
     ways_to_divide, rival_lists, list_notes = _lists(inspection, shape, proposal)
     notes_on_unlabelled = _notes_on_unlabelled(inspection, shape)
     losses = [
+        *doubts_of_masks(inspection.folder, shape),
         *_missed(inspection, shape),
         *_labelled_elsewhere(inspection, shape),
         *_of_another_case(inspection, shape),
@@ -245,7 +250,8 @@ def _missed(inspection: Inspection, shape: Shape) -> list[InputError]:
         hint = ""
         has_classes = not shape.roles.classes.isdisjoint(below.below)
         if has_classes and shape.splits and not is_mask_folder(folder):
-            hint = _command_for_split(inspection, shape, folder)
+            command_for_split = inspection.command(**_with_split(shape, folder))
+            hint = Hint("to make it a split, too: ", command_for_split)
         siblings = "splits" if shape.splits else "class folders"
         place = f"is next to {siblings}, and would be left out"
         problem = f"{inspection.folder}: the folder {path} ({count}) {place}"
@@ -342,11 +348,11 @@ def _moves_into_one(
             yield command_line(["mv", "--", str(source), str(target)])
 
 
-def _command_for_split(inspection: Inspection, shape: Shape, folder: str) -> str:
-    """The command that takes a folder next to the splits as one more."""
+def _with_split(shape: Shape, folder: str) -> dict[str, object]:
+    """The options that take a folder next to the splits as one more."""
     splits = {**shape.splits, folder: name_as_split(folder)}
     places = {split: f"{shape.lead}{top}" for top, split in splits.items()}
-    return Hint("as one more split: ", inspection.command_without_columns(splits=places))
+    return {"label": None, "image": None, "splits": places}
 
 
 def _notes_on_unlabelled(inspection: Inspection, shape: Shape) -> list[str]:
@@ -361,8 +367,8 @@ def _notes_on_unlabelled(inspection: Inspection, shape: Shape) -> list[str]:
         total = tree.at(path).total
         if shape.splits and not shape.roles.classes.isdisjoint(tree.at(path).below):
             count = number_of(total, noun)
-            as_split = _command_for_split(inspection, shape, folder)
-            notes.append(Hint(f"{path}: {count}, left out; ", as_split))
+            as_split = inspection.command_for_another(**_with_split(shape, folder))
+            notes.append(Hint(f"{path}: {count}, left out; to make it a split, too: ", as_split))
             continue
         count = number_of(total, f"{noun} without a class", f"{noun}s without a class")
         options = (("as", "unlabelled"),)
@@ -379,7 +385,10 @@ def _commands_for_inner(inspection: Inspection, shape: Shape) -> str:
         inner_shape = shape_of(inspection.items, class_folder)
         if not inner_shape.files.same:
             classes_by_structure[structure] = listed(inner_shape.classes)
-    classes_by_structure["all-folders"] = listed(shape.classes)
+    if not inspection.options.splits:
+        classes_by_structure["all-folders"] = listed(
+            class_order(top_folders(inspection.items, shape.lead))
+        )
     commands: list[str] = []
     for structure, classes in classes_by_structure.items():
         command_of_structure = inspection.command_without_columns(**{"as": structure})

@@ -114,8 +114,12 @@ def _read_list(path: Path) -> tuple[dict[str, str], int]:
 
 def _fault_of_line(path: Path, line: int) -> InputError:
     """The fault of a line of the list of splits that is of another form."""
-    problem = f"{path}, line {line} has no number, no value, or the number of a line before"
-    expected = "expected the number of each image once, then a blank, and 0 or 1"
+    text = read_plain(path).decode(errors="replace").splitlines()[line - 1].strip()
+    number, _, value = text.partition(" ")
+    problem = f"{path}, line {line} is {text!r}"
+    if number.isdigit() and value:
+        problem = f"{path}, line {line}: the number {number} is in a line before, too"
+    expected = "expected NUMBER 1 (train) or NUMBER 0 (test), and each number once"
     return InputError(problem, expected, "correct the line")
 
 
@@ -186,21 +190,32 @@ def _contradictions(
     base: Path, path_by_number: Mapping[str, str], label_by_number: Mapping[str, str]
 ) -> list[InputError]:
     """The fault of a list of classes that are not those of the folders."""
-    pairs: set[tuple[str, str]] = set()
+    if not label_by_number:
+        return []
+    image_by_label: dict[str, dict[str, str]] = {}
+    folder_by_label: dict[str, str] = {}
+    problem = ""
     for number, path in path_by_number.items():
         folder = path.partition("/")[0]
         label = label_by_number.get(number, "")
-        pairs.add((folder, label))
-    folders = {folder for folder, _ in pairs}
-    labels = {label for _, label in pairs}
-    if not label_by_number or len(pairs) == len(folders) == len(labels):
+        images = image_by_label.setdefault(folder, {})
+        images.setdefault(label, path)
+        other_folder = folder_by_label.setdefault(label, folder)
+        if not label:
+            problem = f"has no line for image {number}, {path}"
+        elif len(images) > 1:
+            numbers = " and ".join(f"{label} ({image})" for label, image in images.items())
+            problem = f"gives images in the folder {folder} different numbers: {numbers}"
+        elif other_folder != folder:
+            problem = f"gives the folders {other_folder} and {folder} the same number, {label}"
+        if problem:
+            break
+    else:
         return []
-    problem = f"{base / _LABELS} has other classes than the class folders"
-    expected = (
-        "expected a line for each image, with the same number for all images of a folder, and "
-        "another for each other folder"
-    )
-    return [InputError(problem, expected, f"correct {_LABELS}, or move it away")]
+    expected = "expected a line for each image, and one number for each class folder"
+    return [
+        InputError(f"{base / _LABELS} {problem}", expected, f"correct {_LABELS}, or move it away")
+    ]
 
 
 STRUCTURES = {"cub-lists": recognise}

@@ -410,24 +410,28 @@ def _question(inspection: Inspection, masks: _Masks, others: Sequence[_Masks]) -
         return []
     choices = [masks, *rivals]
     are_alike = len({choice.suffixes.mask for choice in choices}) == 1
-    names = listed(listed(choice.folders) if are_alike else _name(choice) for choice in choices)
+    names = [listed(choice.folders) if are_alike else _name(choice) for choice in choices]
     count = number_of(len(set(masks.pairs.values())), "image")
-    problem = f"{inspection.folder}: {names} each have masks of {count}"
+    problem = f"{inspection.folder}: {listed(names)} each have masks of {count}"
     expected = "expected one mask for each image"
     folders = [folder for choice in choices for folder in choice.folders]
     are_mixed = len(set(folders)) < len(folders)
     if are_mixed and not all(choice.suffixes.mask for choice in choices):
         return [InputError(problem, expected, _KEEP_ONE)]
-    return [InputError(problem, expected, _moving_hint(inspection, choices, are_mixed=are_mixed))]
+    hint = _moving_hint(inspection, names, choices, are_mixed=are_mixed)
+    return [InputError(problem, expected, hint)]
 
 
-def _moving_hint(inspection: Inspection, choices: Sequence[_Masks], *, are_mixed: bool) -> Hint:
-    """The commands of which each leaves one choice of masks in its place."""
+def _moving_hint(
+    inspection: Inspection, names: Sequence[str], choices: Sequence[_Masks], *, are_mixed: bool
+) -> str:
+    """The commands of which each leaves one choice of masks in its place, with its name."""
     commands: list[str] = []
-    for kept in choices:
+    for name, kept in zip(names, choices, strict=True):
         set_aside = [choice for choice in choices if choice is not kept]
-        commands.append(_moving_command(inspection, set_aside, are_mixed=are_mixed))
-    return Hint(f"{_KEEP_ONE}: ", join_hints("; or ", commands))
+        command = _moving_command(inspection, set_aside, are_mixed=are_mixed)
+        commands.append(Hint(f"to use {name}, move the others away: ", command))
+    return join_hints("; or ", commands)
 
 
 _KEEP_ONE = "keep one of them, and move the others away"

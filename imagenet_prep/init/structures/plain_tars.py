@@ -15,7 +15,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import CommandLine
 from imagenet_prep.hints import Hint
 from imagenet_prep.init.file_endings import DATA
-from imagenet_prep.init.folder_shapes import Shape, faults_of, is_usual, recipes_for_inner, shape_of
+from imagenet_prep.init.folder_shapes import Shape, doubts_of_masks, faults_of, is_usual, shape_of
 from imagenet_prep.init.inspection import Inspection, main_content
 from imagenet_prep.init.packed_files import unpacking_hint
 from imagenet_prep.init.proposal import (
@@ -23,16 +23,19 @@ from imagenet_prep.init.proposal import (
     LIKELY,
     ONLY_IF_ASKED,
     POSSIBLE,
+    DoubtError,
     Interpretation,
     Proposal,
 )
+from imagenet_prep.init.structures.all_folders import are_doubtful_parts, top_folders
 from imagenet_prep.init.unfit_files import strange, strange_among, wrong_formats
 from imagenet_prep.recipes.classes import class_order
 from imagenet_prep.recipes.columns import Content, has_ending_of
 from imagenet_prep.recipes.divisions import Division
-from imagenet_prep.recipes.folder_labels import ClassFolders
+from imagenet_prep.recipes.folder_labels import ClassFolders, misread_masks
 from imagenet_prep.recipes.folder_roles import FolderTree
 from imagenet_prep.recipes.folder_words import split_name
+from imagenet_prep.recipes.misread_folders import mask_folders
 from imagenet_prep.recipes.path_parts import base_name, counted, stem_of, suffix_of
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.tars import folder_of_tar, noun_of
@@ -75,13 +78,25 @@ def _recognise_plain(inspection: Inspection) -> Interpretation | None:
     is_doubtful = double is not None and not classes
     certainty = _certainty(inspection, is_doubtful=is_doubtful)
     evidence = _evidence(inspection, shape, names, are_splits=are_splits)
-    losses = [*as_source.losses, *_doubtful(inspection, shape)]
+    if not classes:
+        faults += _faults_of_masks(inspection, shape, names)
+    proposal = as_source.proposal
+    if classes and misread_masks(shape.files):
+        assert proposal is not None
+        proposal = replace(proposal, classes=classes)
+    losses = [
+        *as_source.losses,
+        *_doubtful(inspection, shape),
+        *doubts_of_masks(inspection.folder, shape),
+        *_doubts_of_parts(inspection, shape),
+    ]
     notes = [*as_source.skip_notes, *_notes_on_unlabelled(shape, names)]
     return replace(
         as_source,
         certainty=certainty,
         evidence=(evidence,),
         meaning=meaning,
+        proposal=proposal,
         faults=[*faults, *as_source.faults],
         losses=losses,
         skip_notes=notes,
@@ -95,11 +110,15 @@ def _faults_of_folders(
 ) -> list[InputError]:
     """The files that would be misread or lost if folders in tars became classes."""
     if not shape.files.loose:
-        return faults_of(inspection.folder, shape, recipes_for_inner(names, shape))
+        return faults_of(inspection.folder, shape, _unpacking_tars(inspection))
     name, lead = shape.files.loose[0]
     count = number_of(len(shape.files.loose), "file")
     problem = f"{inspection.folder}: {name} in {_tars(inspection)} is in no class folder ({count})"
-    return [InputError(problem, f"expected {lead}CLASS/FILE", _unpacking_tars(inspection))]
+    move = "move it into a class folder"
+    if len(shape.files.loose) > 1:
+        move = "move them into class folders"
+    hint = _unpacking_tars(inspection, f"unpack, {move}, then run init again: ")
+    return [InputError(problem, f"expected {lead}CLASS/FILE", hint)]
 
 
 def _are_splits(inspection: Inspection, content: Content, names: Sequence[str]) -> bool:
@@ -178,20 +197,23 @@ def _faults_of_splits(
     return [InputError(problem, "expected one folder per class", _unpacking_tars(inspection))]
 
 
-def _unpacking_tars(inspection: Inspection) -> str:
+_UNPACK = "unpack, then run init again: "
+
+
+def _unpacking_tars(inspection: Inspection, lead: str = _UNPACK) -> str:
     """The hint that unpacks the tars; into a folder each, where folders don't tell files apart."""
     names: list[str] = []
     for listing in inspection.archives.values():
         names += listing.names
     are_alike = len(set(names)) < len(names)
     are_bare = len(inspection.archives) > 1 and not all("/" in name for name in names)
-    return _unpacking(inspection, apart=are_alike or are_bare)
+    return _unpacking(inspection, lead, apart=are_alike or are_bare)
 
 
-def _unpacking(inspection: Inspection, *, apart: bool) -> str:
+def _unpacking(inspection: Inspection, lead: str = _UNPACK, *, apart: bool) -> str:
     """The hint that unpacks the tars, each into a folder of its own if ``apart``."""
     hint = unpacking_hint(inspection.folder, list(inspection.archives), apart=apart)
-    return Hint("unpack, then run init again: ", hint) if isinstance(hint, CommandLine) else hint
+    return Hint(lead, hint) if isinstance(hint, CommandLine) else hint
 
 
 def _doubtful(inspection: Inspection, shape: Shape) -> list[InputError]:
@@ -199,10 +221,38 @@ def _doubtful(inspection: Inspection, shape: Shape) -> list[InputError]:
     folders = [*shape.roles.doubtful, *shape.roles.missed]
     if not folders or not shape.roles.classes:
         return []
-    place = f"{inspection.folder}: {listed(folders)} in {_tars(inspection)}"
-    problem = f"{place} may be more classes, or none"
-    hint = "to make them classes, write a recipe with `classes`: a list of all classes"
-    return [InputError(problem, "expected class folders, or splits of them", hint)]
+    noun = "the folder" if len(folders) == 1 else "the folders"
+    classes = "a class" if len(folders) == 1 else "classes"
+    problem = (
+        f"{inspection.folder}: {noun} {listed(folders)} in {_tars(inspection)} may be {classes}, "
+        "or not"
+    )
+    expected = "expected class folders, or splits of them"
+    return [InputError(problem, expected, _unpacking_tars(inspection))]
+
+
+def _doubts_of_parts(inspection: Inspection, shape: Shape) -> list[InputError]:
+    """The doubt about folders that hold the same folders: they may be the classes."""
+    if not are_doubtful_parts(shape.roles):
+        return []
+    parts = listed(shape.roles.parts)
+    classes = listed(shape.classes)
+    place = f"the {_tars(inspection)} of {inspection.folder}"
+    problem = f"{parts} in {place} hold the same folders ({classes}), and may be the classes"
+    aim, outcome = f"make {classes} the classes", f"{classes} taken as the classes"
+    expected = "expected one folder per class"
+    return [DoubtError.of(aim, outcome, problem, expected, _unpacking_tars(inspection))]
+
+
+def _faults_of_masks(
+    inspection: Inspection, shape: Shape, names: Sequence[str]
+) -> list[InputError]:
+    """The fault of folders of images and of their masks, which are no classes."""
+    misread = mask_folders(top_folders(names, shape.roles.lead)) if names else None
+    if misread is None:
+        return []
+    problem = f"{_tars(inspection)} of {inspection.folder}: {misread.what}"
+    return [InputError(problem, "expected images without masks", _unpacking_tars(inspection))]
 
 
 # the tars are the classes -------------------------------------------------------------------------

@@ -427,7 +427,7 @@ def _choose_candidate(
             alternatives.append(Alternative(total, candidate.classes, options, total))
         return None, alternatives
     option = candidates[0].option
-    note = Hint(f"{option} may be the class: ", inspection.command(label=option))
+    note = Hint(f"{option} may be the class: ", inspection.command_for_another(label=option))
     samples.passed = [*samples.passed, note]
     return None, []
 

@@ -242,7 +242,8 @@ def _find_names(folder: AnnotatedFolder) -> str:
     for name in lists:
         if classes[name] != classes[first_list]:
             problem = f"{first_list} and {name} in {folder.path} name the classes differently"
-            raise InputError(problem, "expected the same names", "remove one of them")
+            hint = f"remove {first_list} or {name}"
+            raise InputError(problem, "expected the same names", hint)
     return first_list
 
 

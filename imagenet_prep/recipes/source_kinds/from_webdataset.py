@@ -71,7 +71,9 @@ def _members_by_key(listing: Catalog) -> Iterator[tuple[str, dict[str, int]]]:
             names = f"{first_name} and {_name_in_tar(name)}"
             expected = f"expected one file .{ending.lower()} for each image, also in capitals"
             raise InputError(
-                f"{listing.container(row).path} has both {names}", expected, "rename one of them"
+                f"{listing.container(row).path} has both {names}",
+                expected,
+                "rename one of the two files in this tar",
             )
     yield from by_key.items()
 
