@@ -158,8 +158,8 @@ def images_within(dataset: Any) -> tuple[ImageDataset, Sequence[int] | None]:
         raise UsageError(
             "Loader(decode=...) with ImageDataset(transform=...)",
             "expected no transform of single images",
-            f"leave out transform: {_TAKES}; to change images, give Loader a collate_fn, too, which "
-            "gets the batch [images, labels]",
+            f"leave out transform: {_TAKES}; "
+            "to change images, give Loader a collate_fn, too, which gets the batch [images, labels]",
         )
     if images.crop is None or type(images.crop).__call__ is not Crop.__call__:
         raise UsageError(
