@@ -159,7 +159,7 @@ def images_within(dataset: Any) -> tuple[ImageDataset, Sequence[int] | None]:
             "Loader(decode=...) with ImageDataset(transform=...)",
             "expected no transform of single images",
             f"leave out transform: {_TAKES}; "
-            "to change images, give Loader a collate_fn, too, which gets the batch [images, labels]",
+            "to change images, give it a collate_fn, too, which gets the batch [images, labels]",
         )
     if images.crop is None or type(images.crop).__call__ is not Crop.__call__:
         raise UsageError(
