@@ -256,13 +256,13 @@ PLACES = {
     f"{WNID}/foo.bar.xml": ("foo.bar", ""),
     f"{WNID}/two words.xml": ("two words", ""),
     f"{WNID}/\u00e9.xml": ("\u00e9", ""),
-    f"{WNID}/.{WNID}_2.xml": (None, "not hidden"),
+    f"{WNID}/.{WNID}_2.xml": (None, "or a dot at its start"),
     f"{WNID}/a,b.xml": (
         None,
-        "no comma",
+        "commas",
     ),  # in 2016 a line of six fields, at which the next script stopped
-    f"{WNID}/two\nlines.xml": (None, "no control character"),
-    f"{WNID}/escape\x1b[1m.xml": (None, "no control character"),
+    f"{WNID}/two\nlines.xml": (None, "control characters"),
+    f"{WNID}/escape\x1b[1m.xml": (None, "control characters"),
     f"{WNID}/\udce9.xml": (None, "UTF-8"),
     f"{WNID}_3.xml": (None, "in the folder of a class"),
     f".{WNID}/{WNID}_6.xml": (None, "in the folder of a class"),

@@ -5,6 +5,7 @@ or each is refused.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -563,6 +564,15 @@ CASES: Mapping[str, Case] = {
         {"images/a.jpg": [CAT], "images/b.jpg": [DOG]},
         "polygons: masks",
     ),
+    "Pascal VOC without the size of the image": Case(
+        "pascal-voc",
+        {
+            "Annotations/a.xml": re.sub("<size>.*</size>", "", voc(CAT), flags=re.DOTALL),
+            "Annotations/b.xml": re.sub(r"(width|height)>\d+<", r"\1>0<", voc(DOG)),
+        },
+        {"JPEGImages/a.jpg": [CAT], "JPEGImages/b.jpg": [DOG]},
+        "voc: in/Annotations",
+    ),
     "Pascal VOC without an ending, in class folders of the same classes": Case(
         "boxes-in-class-folders",
         {
@@ -764,14 +774,15 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
         },
         (
             "annotations.xml: no image has a box, a polygon or an ellipse; expected at least one: tags "
-            "are classes of whole images; a labels file can give an image several classes"
+            "are classes of whole images; for images with several classes, write a CSV with the "
+            "columns filename and label"
         ),
     ),
     "CVAT: nothing is annotated": (
         {"annotations.xml": cvat(("a.jpg", ""))},
         (
             "annotations.xml: no image has a box, a polygon or an ellipse; expected at least one; "
-            "correct it and run the same command again"
+            "draw them in CVAT, and export again; or move this file away"
         ),
     ),
     "CVAT: rotated": (
@@ -873,8 +884,8 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     "YOLO: no labels": (
         {"data.yaml": "train: images\nnames: [cat, dog]\n"},
         (
-            "data.yaml describes a YOLO set, and no text file has a box of an image; "
-            "expected labels/train/a.txt for"
+            "data.yaml describes a YOLO set, and no text file has the name of an image; "
+            "expected a.txt with the boxes of a.jpg"
         ),
     ),
     "YOLO: turned boxes": (
@@ -898,7 +909,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
         },
         (
             "labels.json: labels.a[0]: the class is the number 0; expected a name, or "
-            'a key "classes" at the top of the file: a list of the names by number'
+            'a list of names, "classes", at the top of the file'
         ),
     ),
     "FiftyOne: a label of another type": (
@@ -931,6 +942,18 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     "WIDER: no number": (
         {"wider.txt": "a/a.jpg\n1\n1 1 9 9 0 0 0 0 0 0\nb/b.jpg\n\n"},
         "wider.txt, line 4: no number of faces follows b/b.jpg; expected the number of faces",
+    ),
+    "WIDER: a face more than its number": (
+        {"wider.txt": "a/a.jpg\n1\n1 1 9 9 0 0 0 0 0 0\n2 2 9 9 0 0 0 0 0 0\nb/b.jpg\n0\n"},
+        "wider.txt, line 4: another face follows the 1 face of a/a.jpg; expected the name of the",
+    ),
+    "WIDER: a face less than its number": (
+        {"wider.txt": "a/a.jpg\n2\n1 1 9 9 0 0 0 0 0 0\nb/b.jpg\n0\n0 0 0 0 0 0 0 0 0 0\n"},
+        "wider.txt, line 4: 1 of 2 faces of a/a.jpg come before this line; expected x, y, width",
+    ),
+    "WIDER: a damaged start": (
+        {"wider_face_train_bbx_gt.txt": "a/a.jpg\n1\n1 1 9\nb/b.jpg\n0\n0 0 0 0 0 0 0 0 0 0\n"},
+        "wider_face_train_bbx_gt.txt, line 3: the line has fewer than four values",
     ),
     "WIDER: a number of thousands of digits": (
         {"wider.txt": f"a/a.jpg\n{'9' * 4301}\n1 1 9 9 0 0 0 0 0 0\n"},

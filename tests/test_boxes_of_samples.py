@@ -95,7 +95,7 @@ def test_a_class_beyond_the_names_counts_them(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         load(tmp_path / "r.yaml", None, ENGINE)
     assert caught.value.what.endswith("row 1: the class of a box is 3")
-    assert caught.value.detail == "expected a number below 1: only 1 class has a name"
+    assert caught.value.detail == "expected 0: only 1 class has a name, and the first is class 0"
 
 
 def test_images_without_a_tag_are_a_question(tmp_path: Path) -> None:

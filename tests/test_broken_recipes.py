@@ -100,7 +100,11 @@ RECIPES = {
         "",
     ),
     "a class of no name": (FILES + "class_names: {check: 5}\n", "class_names.check: 5", "text"),
-    "no file of labels": (FILES + "labels: {}\n", "labels: no `file`", "expected file: ..."),
+    "no file of labels": (
+        FILES + "labels: {}\n",
+        "labels: it has no key `file`",
+        "expected labels: {file: FILE}",
+    ),
     "an entry of a list": (FILES + "classes: [a, true]\n", "classes, entry 2: true", "text"),
     "tag": (FILES + "seed: !!python/object/apply:os.getpid []\n", "line 2: the tag", "plain"),
     "alias": ("seed: &a 1\nnum_shards: *a\n", "line 1: the anchor", "plain"),
@@ -257,12 +261,22 @@ RECIPES = {
     "column of other content": (
         FOLDERS + "record: {a: raw}\n",
         "record.a: no column 'raw'",
-        "raw is a column of content: pixels, and content is image",
+        "records of content: pixels have the column raw; here content is image",
     ),
     "column of no labels": (
         FILES + "record: {a: label}\n",
         "record.a: no column 'label'",
-        "labels come from",
+        "these files have no labels: `source: {folders: ...}`",
+    ),
+    "column of a labels file with a prefix": (
+        FILES + "labels: splits.csv\nrecord: {a: labels.part}\n",
+        "record.a: no column 'labels.part'\nexpected part",
+        "",
+    ),
+    "column of no boxes": (
+        FILES + "record: {a: boxes.xmin}\n",
+        "record.a: no column 'boxes.xmin'",
+        "`boxes` in the recipe gives the columns boxes.NAME",
     ),
     "column's type": (
         FOLDERS + "record: {a: {from: encoded, type: int64}}\n",
@@ -303,12 +317,12 @@ RECIPES = {
     ),
     "words that are none": (
         FOLDERS + "classes: {daisy: , rose: flower}\n",
-        "line 2: classes.daisy: the words that describe the class are missing",
+        "line 2: classes.daisy: no text describes the class daisy",
         "names alone: classes: [a, b]",
     ),
     "words that are a number": (
         FOLDERS + "classes: {daisy: 3, rose: flower}\n",
-        "line 2: classes.daisy: the words of the class are not a text",
+        "line 2: classes.daisy: the description of the class daisy is not a text",
         "names alone: classes: [a, b]",
     ),
     "no classes": (FOLDERS + "classes: []\n", "classes: no class is named", "at least one"),
@@ -344,12 +358,12 @@ RECIPES = {
     ),
     "classes of nothing": (
         FILES + "classes: [a, b]\n",
-        "line 2: classes: there are no labels",
+        "line 2: classes: it requires labels, and there are none",
         "labels",
     ),
     "first label of nothing": (
         FILES + "first_label: 1\n",
-        "line 2: first_label: there are no labels",
+        "line 2: first_label: it requires labels, and there are none",
         "labels",
     ),
     "inception without labels": (
@@ -375,7 +389,7 @@ RECIPES = {
     "long pattern": (
         f"source: {{files: 'ab{'*' * 3000}'}}\n",
         f"'ab{'*' * 58}...' is not a pattern",
-        "alone between",
+        "nothing else between its slashes",
     ),
     "pattern": (
         "source: {files: 'arrays/[x'}\n",
@@ -525,12 +539,12 @@ INPUTS = {
     ),
     "labels of what is gone": (
         FILES + "labels: more.txt\n",
-        "more.txt: 1 path has no file in the source, or several",
+        "more.txt: 1 path is not that of one file in the source",
         "2.npy (line 3)",
     ),
     "labels of other files": (
         FILES + "labels: {file: others.txt, unlabelled: skip}\n",
-        "others.txt: no path has exactly one file in the source: q/5.npy (line 1)",
+        "others.txt: no path is that of one file in the source: q/5.npy (line 1)",
         "expected paths such as arrays/0.npy",
     ),
     "two lines of one file": (
@@ -560,7 +574,7 @@ INPUTS = {
     ),
     "a column of splits and paths": (
         FILES + "labels: {file: nosplit.csv, split: path}\n",
-        "nosplit.csv, line 1: the column 'path' can't hold the splits and the paths",
+        "nosplit.csv, line 1: the recipe's `labels` names 'path' as the column of the splits and of the paths",
         "",
     ),
     "columns of classes without paths": (
@@ -571,7 +585,7 @@ INPUTS = {
     ),
     "JSON of no file": (
         FILES + "labels: nofile.json\n",
-        "nofile.json has no line with a file",
+        "nofile.json names no file",
         "",
     ),
     "labels without paths, below a comment": (
@@ -587,7 +601,7 @@ INPUTS = {
     "labels of two files, and one that is not there": (
         FILES + "labels: {file: {train: less.csv, test: more.csv}}\n",
         "less.csv, ",
-        "more.csv: 1 path has no file in the source, or several: 2.npy (",
+        "more.csv: 1 path is not that of one file in the source: 2.npy (",
     ),
     "no labels in two files": (
         FILES + "labels: {file: {train: less.csv, test: less3.csv}}\n",
@@ -597,12 +611,12 @@ INPUTS = {
     "values of splits": (
         FILES + "labels: {file: splits.csv, split: part}\n",
         "splits.csv: the column part has x, y, which are not names of splits",
-        "splits: {train: {value: x}, ...}",
+        "splits: {NAME: {value: x}, NAME: {value: y}}",
     ),
     "values of splits that YAML would read otherwise": (
         FILES + "labels: {file: words.csv, split: part}\n",
         "words.csv: the column part has a: b, true, which are not names of splits",
-        'splits: {train: {value: "a: b"}, ...}',
+        'splits: {NAME: {value: "a: b"}, NAME: {value: "true"}}',
     ),
     "a value of no split": (
         FILES + "labels: {file: splits.csv, split: part}\nsplits: {train: {value: x}}\n",
@@ -707,12 +721,12 @@ INPUTS = {
     "a table of images with two signs": (
         "source: {table: signs.csv}\n",
         "signs.csv, line 3: the labels are -1 and 1",
-        "write classes as 0 and 1, or by their names\n",
+        "write the classes in the file as 0 and 1, or by their names",
     ),
     "two signs, one of them in a list": (
         FILES + "labels: signs.jsonl\n",
         "signs.jsonl, line 1: the labels are -1 and 1",
-        "labels: {file: ..., unlabelled: keep} takes -1 as no label",
+        "if -1 is no label, write in a recipe labels: {file: ..., unlabelled: keep}",
     ),
     "a mask of two images": (
         "source: {files: 'pair/*'}\nmask: {folder: pair-masks}\n",
@@ -732,8 +746,8 @@ INPUTS = {
     ),
     "a label beyond the classes": (
         BEYOND,
-        "less2.txt, line 2: the label is 1, but the only class has the number 0;",
-        "",
+        "less2.txt, line 2: the label is 1, but the only class has the number 0",
+        "correct the label, or add the missing classes to the recipe",
     ),
     "a file beside class folders": (
         "source: {folders: loose}\n",
@@ -768,14 +782,14 @@ INPUTS = {
     ),
     "a tar that leads out": (
         "source: {tar: out.tar}\n",
-        "out.tar holds a member whose name leads out",
+        "out.tar holds a file whose path leads out",
         "../x.png",
     ),
     "no such split": (ROSES % "{folder: lily}", "line 2: split test is empty", ""),
     "a file in two splits": (
         ROSES % "{files: '*/*'}",
         "rose/0.png is in the splits train and test",
-        "",
+        "change `splits` in the recipe: only one of these splits may have it",
     ),
     "a folder of a split within another one": (
         "source: {files: 'flowers/*/*'}\nsplits: {train: {folder: [flowers, flowers/rose]}}\n",
@@ -784,8 +798,8 @@ INPUTS = {
     ),
     "a name of two files in a manifest of a split": (
         FOLDERS + "splits: {train: {manifest: bare.txt}}\n",
-        "bare.txt, line 1: 0.png matches no file of `source`, or several",
-        "expected the path of one file in each line",
+        "bare.txt: 0.png (line 1) may be daisy/0.png, rose/0.png",
+        "write the names with their folders, such as daisy/0.png",
     ),
     "a label of two files": (
         "source: {files: 'flowers/*/*'}\nlabels: bare.csv\n",

@@ -212,6 +212,35 @@ def test_a_set_that_is_done_gives_the_space_back(
     assert states(layout) == expected
 
 
+@pytest.mark.parametrize("lost", ["a shard", "the consumed folder"])
+def test_finished_shards_are_kept_with_raw_data_of_another_time(
+    layout: Layout, few: MadeSet, expected: dict[str, bytes], lost: str
+) -> None:
+    """An archive that was downloaded again has another time: only what is missing is made."""
+    made(layout)
+    layout.shard_path("train-00001-of-00003").unlink()
+    if lost == "the consumed folder":
+        shutil.rmtree(layout.consumed("train").folder)
+    with pytest.raises(InputError, match="download"):
+        made(layout)
+    shutil.copy(few.archives["train"], layout.raw_dir)
+    see(layout)
+    assert made(layout, PLAIN) == [1, 0]
+    assert states(layout) == expected
+
+
+def test_other_raw_data_in_the_place_of_the_consumed_is_refused(
+    layout: Layout, few: MadeSet
+) -> None:
+    """Images of the same names and lengths, and other bytes: the shards are not theirs."""
+    made(layout)
+    path = layout.raw_dir / few.archives["train"].name
+    content = few.archives["train"].read_bytes()
+    path.write_bytes(content.replace(b"\xff\xdb\x00", b"\xff\xdb\x01"))
+    with pytest.raises(UsageError, match="made from other inputs"):
+        made(layout, PLAIN)
+
+
 # what is said of it afterwards --------------------------------------------------------------------
 
 

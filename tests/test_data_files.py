@@ -386,7 +386,7 @@ def test_facts_of_a_set_are_no_statistics_of_pixels(tmp_path: Path) -> None:
 def test_scalars_without_names_are_no_labels(tmp_path: Path) -> None:
     """Four unnamed arrays are images and labels only if they have the lengths of these."""
     np.savez(tmp_path / "a.npz", _PICTURES, np.array(3), _PICTURES, np.array(4))
-    with pytest.raises(InputError, match=r"are not images with a label each"):
+    with pytest.raises(InputError, match=r"2 arrays hold images, "):
         list_arrays([tmp_path / "a.npz"], ENGINE)
 
 

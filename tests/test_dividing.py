@@ -162,7 +162,7 @@ REFUSED = {
     "no labels": (
         FILES + STRATIFIED[len(FOLDERS) :],
         TWO,
-        "line 3: stratified: there are no labels",
+        "line 3: stratified: it requires labels, and there are none",
     ),
     "nothing left": (
         FOLDERS + "splits: {a: 0.5, b: 0.5}\nstratified: true\n",

@@ -286,7 +286,7 @@ def _map_twice(folder: Path) -> None:
         (_labels_from_0, "val_data has the label 0"),
         (_cut, "train_data_batch_2 can't be read as arrays"),
         (_runs_code, "requires builtins.print"),
-        (_other_length, "these arrays are not images with a label each"),
+        (_other_length, "the arrays have different lengths: "),
         (_map_twice, "map_clsloc.txt, line 2: the label 1 is also in an earlier line"),
     ],
 )
@@ -358,6 +358,6 @@ def test_a_label_that_is_a_word_is_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "val_data.npz", data=pixels, labels=np.array(["cat", "dog"]))
     (tmp_path / "r.yaml").write_text("source: {arrays: val_data.npz}\n")
     with pytest.raises(
-        InputError, match=r"has the label cat\nexpected 1 to 1000\n.*rename val_data"
+        InputError, match=r"has the label cat\nexpected labels from 1 to 1000\n.*rename val_data"
     ):
         load(tmp_path / "r.yaml", None, make_engine("threads", 1))

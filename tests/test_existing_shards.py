@@ -20,6 +20,7 @@ from tiny_sets import (
 )
 
 from imagenet_prep.errors import UsageError
+from imagenet_prep.ilsvrc2012.planned_boxes import commands_for_boxes
 from imagenet_prep.model import Silent
 from imagenet_prep.shards.existing import ExistingShards
 from imagenet_prep.shards.superseded import freed_space
@@ -293,14 +294,16 @@ def refusal(
 ) -> list[str]:
     """The lines of the error."""
     with pytest.raises(UsageError) as caught:
-        existing.refuse_replaced(SetRecords(layout), plan, changed)
+        existing.refuse_replaced(SetRecords(layout), plan, changed, commands_for_boxes)
     return caught.value.lines
 
 
 def test_finished_shards_are_not_replaced_unasked(layout: Layout) -> None:
     """With the evidence of the first that has some, or the differences to what is recorded."""
     plan = made_plan()
-    ExistingShards({}, (), ()).refuse_replaced(SetRecords(layout), plan, {FIRST: "an image"})
+    ExistingShards({}, (), ()).refuse_replaced(
+        SetRecords(layout), plan, {FIRST: "an image"}, commands_for_boxes
+    )
     hint = "make the shards again with --overwrite, or choose another folder with --output"
     both = f"2 shards were made from other inputs or with other settings, {FIRST} first"
     one = f"1 shard was made from other inputs or with other settings, {SECOND} first"
@@ -308,7 +311,7 @@ def test_finished_shards_are_not_replaced_unasked(layout: Layout) -> None:
     assert refusal(found, layout, plan, {NAMES[3]: "no", SECOND: "yes", FIRST: ""}) == [
         both,
         "yes",
-        hint,
+        f"if images changed by mistake, restore them; or {hint}",
     ]
     unknown = "an input or an option changed since then"
     assert refusal(replacing(SECOND), layout, plan, {}) == [one, unknown, hint]
@@ -377,3 +380,13 @@ def test_boxes_that_were_asked_for_are_not_brought_back(layout: Layout) -> None:
     ):
         lines = refusal(replacing(FIRST), layout, without_boxes, {})
         assert lines[-1].startswith("bring the boxes back")
+    train_only = plan_of({"validation_boxes": False}, 0, train_boxes=0)
+    save_plan(layout, plan_of({"validation_boxes": False}, 0))
+    annotate = f"imagenet-prep annotate {layout.data_dir}"
+    download = f"imagenet-prep download {layout.data_dir} --only boxes"
+    lines = refusal(replacing(FIRST), layout, train_only, {})
+    assert f": {download} && {annotate} " in lines[-1]
+    layout.raw_dir.mkdir(parents=True, exist_ok=True)
+    (layout.raw_dir / "ILSVRC2012_bbox_train_v2.tar.gz").touch()
+    lines = refusal(replacing(FIRST), layout, train_only, {})
+    assert f": {annotate} " in lines[-1]

@@ -71,6 +71,22 @@ def test_a_line_is_called_what_it_is(line: str, tmp_path: Path) -> None:
     assert error.hint
 
 
+def test_the_advised_path_of_a_line_is_taken(tmp_path: Path) -> None:
+    """The hint has the usual form of the path."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/b.png").write_bytes(b"a")
+    for line in ("a//b.png", "a/./b.png", "a/../a/b.png"):
+        assert listed(tmp_path, f"{line}\n".encode()).hint == "write a/b.png"
+
+
+def test_a_list_with_labels_is_called_one(tmp_path: Path) -> None:
+    """A path and a label, as Caffe's lists have them: the path is there."""
+    (tmp_path / "a.png").write_bytes(b"a")
+    assert listed(tmp_path, b"a.png 0\n").hint.startswith("remove '0': such a list has only paths")
+    assert "remove" not in listed(tmp_path, b"b.png 0\n").hint
+    assert "remove" not in listed(tmp_path, b"a.png/x 0\n").hint
+
+
 def test_further_faults_of_a_list_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

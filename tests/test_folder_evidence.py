@@ -885,7 +885,10 @@ def test_a_recipe_by_hand_never_takes_the_wrong_folders(
     (tmp_path / "r.yaml").write_text(recipe)
     with pytest.raises(InputError) as caught:
         load(tmp_path / "r.yaml", None, ENGINE)
-    assert f"a recipe can say: {key}" in str(caught.value)
+    advised = key
+    if source == "folders":
+        advised = key.replace(".../", f"{tmp_path / 'in'}/")
+    assert f"a recipe can say: {advised}" in str(caught.value)
     assert "; or classes: [" in str(caught.value) or "leaves them out; " in str(caught.value)
     if truth:
         (tmp_path / "r.yaml").write_text(f"{recipe}{key}\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -286,7 +287,9 @@ SAYINGS: dict[str, Saying] = {
         {"a.rec": b"x"}, "", ("a function of yours can read any format",), absent=("unpack",)
     ),
     "hidden files alone": Saying(
-        {".a.jpg": None}, "", ("found nothing, and hidden files, which init skips: .a.jpg",)
+        {".a.jpg": None},
+        "",
+        ("found nothing, and hidden files, which init skips: .a.jpg\na name that starts",),
     ),
     "one tar": Saying(
         {**images(*PETS), "a.tar": tar("cat/9.jpg")},
@@ -1108,6 +1111,60 @@ def test_the_keys_that_take_masks_next_to_boxes(tmp_path: Path) -> None:
     assert "2 images" in converted.stdout
 
 
+def test_each_year_of_voc_gets_a_recipe_of_its_own(tmp_path: Path) -> None:
+    """Years are no classes; each advised command writes a recipe."""
+    years = {
+        f"{year}/{name}": data for year in ("VOC2007", "VOC2012") for name, data in VOC.items()
+    }
+    kept = {name: data for name, data in years.items() if not name.endswith("3.jpg")}
+    Made({name: data for name, data in kept.items() if "3.xml" not in name}).save(tmp_path / "data")
+    refused = command_here("init", "data", status=4, cwd=tmp_path)
+    commands = re.findall(r"^  imagenet-prep (init .*)$", refused.stderr, re.MULTILINE)
+    assert commands == ["init data/VOC2007", "init data/VOC2012"]
+    for command in commands:
+        command_here(*shlex.split(command), cwd=tmp_path)
+    assert existing(tmp_path, "VOC*.yaml")
+
+
+OBJECTS = {
+    f"{name}/{kind}.png": None for name in "ab" for kind in ("images/1", "masks/1", "masks/2")
+}
+
+
+def test_masks_of_objects_are_not_called_unread(tmp_path: Path) -> None:
+    """They are the objects; no advice to read them a second time."""
+    Made(OBJECTS).save(tmp_path / "data")
+    done = command_here("init", "data", cwd=tmp_path)
+    assert "4 boxes of 1 class" in done.stdout
+    assert "not read" not in done.stdout
+
+
+def test_a_damaged_mask_of_an_object_is_named(tmp_path: Path) -> None:
+    """The folders around it become no classes."""
+    Made({**OBJECTS, "a/masks/2.png": b"no image"}).save(tmp_path / "data")
+    refused = command_here("init", "data", status=4, cwd=tmp_path)
+    assert "data/a/masks/2.png: it is no image of a known format" in refused.stderr
+    assert "--as" not in refused.stderr
+
+
+def test_annotations_of_another_machine_lose_its_folders(tmp_path: Path) -> None:
+    """The advised --strip makes a recipe that has the boxes, and the advised key, too."""
+    names = [f"images/{number}.jpg" for number in range(3)]
+    records = [
+        {"id": i, "file_name": f"d/train/{i}.jpg", "width": 16, "height": 16} for i in range(3)
+    ]
+    boxes = [{"id": i, "image_id": i, "category_id": 1, "bbox": [1, 1, 3, 3]} for i in range(3)]
+    coco = {"images": records, "annotations": boxes, "categories": [{"id": 1, "name": "cat"}]}
+    Made({**images(*names), "c.json": json.dumps(coco).encode()}).save(tmp_path / "data")
+    refused = command_here("init", "data", status=4, cwd=tmp_path)
+    (option,) = re.findall(r"run init with (--strip \S+),", refused.stderr)
+    (key,) = re.findall(r"write in the recipe `(.*)`", refused.stderr)
+    done = command_here("init", "data", *option.split(), cwd=tmp_path)
+    assert "c.json annotates 3 of 3 images" in done.stdout
+    assert key in (tmp_path / "data.yaml").read_text()
+    command_here("convert", "out", "--config", "data.yaml", cwd=tmp_path)
+
+
 @pytest.mark.parametrize("members", [("1.jpg", "1.jpg"), ("x/1.jpg", "x/1.jpg")])
 def test_tars_with_files_of_one_name_are_unpacked_apart(
     members: tuple[str, str], tmp_path: Path
@@ -1136,3 +1193,17 @@ def test_many_parts_are_joined_in_the_order_of_their_numbers(tmp_path: Path) -> 
     command = re.findall(r"cat -- .*", refused.stderr)[0]
     subprocess.run(["bash", "-c", command], check=True, cwd=tmp_path)
     assert (tmp_path / "data/a.tar").read_bytes() == content
+
+
+def test_a_command_in_a_note_writes_another_recipe(tmp_path: Path) -> None:
+    """The note comes with a recipe, which is there then: the command runs as it is."""
+    lines = "".join(f"{name},{number % 2}\n" for number, name in enumerate(PETS))
+    Made({**images(*PETS), "l.csv": f"file,kind\n{lines}".encode()}).save(tmp_path / "data")
+    first = prep_here("init", "data", "--as", "class-folders", cwd=tmp_path)
+    for output in ("data-2.yaml", "data-3.yaml"):
+        words = first.stdout.partition("to use it: imagenet-prep ")[2].partition("\n")[0]
+        assert words.endswith(f" --output {output}"), first.stdout
+        advised = prep_here(*shlex.split(words), cwd=tmp_path)
+        assert advised.returncode == 0, advised.stderr
+        (tmp_path / "data.yaml").unlink()
+        first = prep_here("init", "data", "--as", "class-folders", cwd=tmp_path)

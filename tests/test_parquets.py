@@ -163,6 +163,15 @@ def test_a_null_in_any_data_set_is_no_matter_of_labels(tmp_path: Path) -> None:
     assert "label" not in str(caught.value)
 
 
+def test_a_path_in_place_of_the_bytes_is_shown(tmp_path: Path) -> None:
+    """Files of data sets whose images are elsewhere have paths only."""
+    path = write_parquet(tmp_path / "a.parquet", _rows(bytes=None), group=50)
+    with pytest.raises(InputError) as caught:
+        list(iter_samples(path, read_schema(path)))
+    assert ", got only a path, " in caught.value.detail
+    assert caught.value.hint.startswith("write the file again with the bytes of each image")
+
+
 def test_a_failure_of_pyarrow_alone_is_not_called_damage(tmp_path: Path) -> None:
     """What it can't do, and memory that is short; before a row is read no row is named."""
     path = tmp_path / "a.parquet"

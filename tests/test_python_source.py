@@ -642,7 +642,7 @@ def test_a_damaged_sealed_file_is_found(tmp_path: Path, place: str) -> None:
     if place != "image":
         assert "the stored rows of mine:rows are missing or damaged" in ran.stderr
         assert ran.stderr.endswith(
-            f"run it again: imagenet-prep convert out --config {tmp_path}/r.yaml --allow-python\n"
+            f"run convert again: imagenet-prep convert out --config {tmp_path}/r.yaml --allow-python\n"
         )
     assert "--allow-python" in ran.stdout + ran.stderr
     ran = prep_here("convert", "out", "--config", "r.yaml", cwd=tmp_path)

@@ -130,6 +130,9 @@ def test_sets_of_recipes(record: str, tmp_path: Path) -> None:
     assert [each.features for each in found] == [each.features for each in shards]
     if record == "inception":
         assert [VALUES(each) for each in found] == [VALUES(each) for each in shards]
+    with pytest.raises(UsageError, match="made with a recipe") as caught:
+        imagenet_prep.open(layout.data_dir, "train", source="raw")
+    assert caught.value.hint == f"add config={str(recipe)!r}"
 
 
 # a sequence ---------------------------------------------------------------------------------------
@@ -228,8 +231,10 @@ def test_what_convert_would_say_is_a_warning(data_dir: Path) -> None:
     """That images or boxes are missing."""
     with pytest.warns(UserWarning, match="a part of ILSVRC2012") as said:
         opened(Layout(data_dir))
-    boxes = [str(each.message) for each in said if "records have no boxes" in str(each.message)]
-    annotate = boxes[0].partition("; to add boxes, run ")[2]
+    notes = [str(each.message) for each in said]
+    assert not any("shards" in note or "this set" in note for note in notes)
+    (boxes,) = [note for note in notes if "records have no boxes" in note]
+    annotate = boxes.partition(" is there; to add boxes, run ")[2]
     assert annotate == f"imagenet-prep annotate {data_dir}"
     command(*shlex.split(annotate)[1:])
     assert any(record.boxes for record in opened(Layout(data_dir)))
@@ -241,7 +246,7 @@ def test_what_can_only_be_read_in_order_is_refused(made: MadeSet, tmp_path: Path
     layout = Layout(tmp_path / "data")
     layout.raw_dir.mkdir(parents=True)
     write_hugging_face(layout.raw_dir, made)
-    with pytest.raises(UsageError, match="can only be read in their order") as caught:
+    with pytest.raises(UsageError, match="can only be read one after another") as caught:
         opened(layout)
     assert "convert" in str(caught.value)
 

@@ -4,6 +4,7 @@ images become JPEGs, and which key to change.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -199,3 +200,99 @@ def test_manifests_with_images_that_have_no_annotation(tmp_path: Path) -> None:
     error = refusal(tmp_path, recipe)
     assert "boxes: m-train.txt lists 1 image without annotation: in/b.jpg" in error
     assert error.endswith("remove this image from m-train.txt")
+
+
+FILES = 'source: {files: "in/*.jpg"}\n'
+TABLE = "source: {table: t.csv}\n"
+ADVISED_KEYS = {
+    "labels of another machine": (
+        f"{FILES}labels: l.csv\n",
+        {"l.csv": "file,label\nq/train/1.jpg,cat\nq/train/2.jpg,dog\n"},
+        "without q/train/, write in the recipe (strip: q/train/)",
+    ),
+    "a table of another machine": (
+        TABLE,
+        {"t.csv": "file_name,label\n/data/1.jpg,cat\n/data/2.jpg,dog\n"},
+        "2 images are there without /data/: write in the recipe (strip: /data/)",
+    ),
+    "classes from 0": (
+        f"{FILES}labels: l.csv\nclasses: [cat, dog]\nrecord: inception\n",
+        {"l.csv": "file,label\n1.jpg,0\n2.jpg,1\n"},
+        "if 0 is the first class, write in the recipe: (first_label: 0)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ADVISED_KEYS)
+def test_an_advised_key_helps(tmp_path: Path, case: str) -> None:
+    """The key that an error has word for word is enough."""
+    recipe, files, advice = ADVISED_KEYS[case]
+    save_images(tmp_path, "in/1.jpg", "in/2.jpg", "1.jpg", "2.jpg")
+    for name, text in files.items():
+        save(tmp_path / name, text)
+    (key,) = re.findall(
+        re.escape(advice).replace(r"\(", "(").replace(r"\)", ")"), refusal(tmp_path, recipe)
+    )
+    notes(tmp_path, f"{recipe}{key}\n")
+
+
+@pytest.mark.parametrize(
+    ("files", "advice"),
+    [
+        ({"l.csv": "file,label\nx1.jpg,cat\n"}, "correct the paths, or get these files"),
+        (
+            {"l.csv": "file,label\n1.jpg,cat\n1.jpg,dog\n"},
+            "write labels: {file: ..., several: lines}",
+        ),
+    ],
+)
+def test_advice_on_labels_fits_them(tmp_path: Path, files: Mapping[str, str], advice: str) -> None:
+    """No key that can't help is named."""
+    save_images(tmp_path, "in/1.jpg", "in/2.jpg")
+    for name, text in files.items():
+        save(tmp_path / name, text)
+    error = refusal(tmp_path, f"{FILES}labels: l.csv\n")
+    assert advice in error
+    assert "strip" not in error
+    several = f"{FILES}labels: {{file: l.csv, several: lines, unlabelled: skip}}\n"
+    if "several" in advice:
+        notes(tmp_path, several)
+
+
+def test_annotations_in_folders_of_their_own_are_read_from_each(tmp_path: Path) -> None:
+    """The folders that the error names, in `boxes`."""
+    save_images(tmp_path, "in/train/1.jpg", "in/val/2.jpg")
+    for folder, name in (("one", "1"), ("two", "2")):
+        save(tmp_path / f"ann/{folder}/{name}.xml", VOC.format(name))
+    images = 'source: {files: "in/**/*.jpg"}\n'
+    error = refusal(tmp_path, f"{images}boxes: {{voc: ann}}\n")
+    folders = re.findall(r"in the recipe's `boxes`: (.*)", error)[0]
+    notes(tmp_path, f"{images}boxes: {{voc: [{folders}]}}\n")
+
+
+def test_a_column_that_holds_two_things_is_the_recipes_fault(tmp_path: Path) -> None:
+    """The file of labels needs no correction."""
+    save_images(tmp_path, "in/1.jpg")
+    save(tmp_path / "l.csv", "file,label\n1.jpg,cat\n")
+    error = refusal(tmp_path, f"{FILES}labels: {{file: l.csv, label: label, split: label}}\n")
+    assert (
+        "the recipe's `labels` names 'label' as the column of the splits and of the labels" in error
+    )
+    assert error.endswith("correct `labels` in the recipe")
+
+
+def test_patterns_of_two_folders_start_above_both(tmp_path: Path) -> None:
+    """With the advised --raw, and paths from there, both are read."""
+    recipe, other = tmp_path / "here", tmp_path / "there"
+    save_images(tmp_path, "here/1.jpg", "there/2.jpg")
+    error = refusal(recipe, f'source: {{files: ["*.jpg", "{other}/*.jpg"]}}\n')
+    (root,) = re.findall(r"give --raw (\S+),", error)
+    save(recipe / "r.yaml", 'source: {files: ["here/*.jpg", "there/*.jpg"]}\n')
+    load(recipe / "r.yaml", Path(root), ENGINE)
+
+
+VOC = (
+    "<annotation><filename>{}.jpg</filename><size><width>16</width><height>16</height>"
+    "<depth>3</depth></size><object><name>cat</name><bndbox><xmin>1</xmin><ymin>1</ymin>"
+    "<xmax>9</xmax><ymax>9</ymax></bndbox></object></annotation>"
+)

@@ -216,7 +216,9 @@ NO_EXAMPLES = (b"\xff\xd8\xff\xe0 no Example", b"a", b"\x08\x01", b"\x0a\x00\x22
         ([{1: 1}], {}, "record 0: a feature has the name 1"),
         ([{"\ud800": 1}], {}, "expected a name that UTF-8 can express"),
         ([SequenceExample({}, {2: [1]})], {}, "record 0: a feature list has the name 2"),
-        (MOVIE, {}, "a list of dictionaries"),
+        (MOVIE, {}, "records is of type dict\nexpected a list of records"),
+        ({"a": 1}, {}, "write one record as a list: [record]"),
+        (b"a", {}, "records is of type bytes"),
         ([{"a": [1, None]}], {}, "place of None, or leave this feature out of the record"),
         ([{"a": 1}], {"compression": "bz2"}, "compression 'bz2'"),
         ([{"a": 1}], {"schema": {"a": "int32"}}, "schema: 'a' is 'int32'"),
@@ -338,7 +340,7 @@ def test_what_is_no_file_is_not_replaced(
     os.mkfifo("pipe")  # never a device of the machine: a writer that is broken would replace it
     Path("link-to-pipe").symlink_to("pipe")
     Path("folder").mkdir()
-    with pytest.raises(UsageError, match="is not a plain file"):
+    with pytest.raises(UsageError, match=r"is (a folder|a pipe|not a plain file)"):
         records.write(path, [{"a": 1}])
     assert not Path(path).is_file()
     assert sorted(os.listdir(tmp_path)) == ["folder", "link-to-pipe", "pipe"]
@@ -367,8 +369,8 @@ def test_bytes_that_are_no_text_are_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         next(found)
     assert f"{path}: record 1 at byte" in caught.value.what
-    assert caught.value.detail == "feature 'image': its bytes are not UTF-8"
-    assert "text={...}" in caught.value.hint
+    assert caught.value.detail == "feature 'image': its bytes are not text in UTF-8"
+    assert "text={'image/class/text'}" in caught.value.hint
 
 
 def test_lists_are_lists_where_the_caller_says_so(tmp_path: Path) -> None:
@@ -425,6 +427,40 @@ def test_files_that_are_not_there_are_named_at_once(
         records.read(paths)
     with pytest.raises(UsageError, match=said):
         records.read_sequences(paths)
+
+
+@pytest.mark.parametrize("paths", ["a", "a/*"])
+def test_a_folder_of_shards_has_a_pattern_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paths: str
+) -> None:
+    """The pattern that the error advises reads the shards."""
+    monkeypatch.chdir(tmp_path)
+    with records.ShardWriter("a/train", shards=2) as shards:
+        shards.write(n=1)
+    Path("a/imagenet-prep").mkdir()
+    with pytest.raises(UsageError, match="is a folder") as caught:
+        records.read(paths)
+    advised = re.fullmatch(r"for the shards of a split in a: '(.*)'", caught.value.hint)
+    assert advised is not None
+    assert [record["n"] for record in records.read(advised[1])] == [1]
+
+
+@pytest.mark.parametrize("text", ["caf\udce9.jpg", "\ud83d"])
+def test_the_advised_bytes_of_a_text_are_written(tmp_path: Path, text: str) -> None:
+    """A name that is not UTF-8, and half of a pair of surrogates."""
+    with pytest.raises(UsageError) as caught:
+        records.write(tmp_path / "file", [{"a": text}])
+    advised = re.fullmatch(r"write it as bytes: (text\.encode\(errors='\w+'\))", caught.value.hint)
+    assert advised is not None
+    assert records.write(tmp_path / "file", [{"a": eval(advised[1], {"text": text})}]) == 1
+
+
+@pytest.mark.parametrize("value", [np.datetime64("2020-01-01"), np.array(["2020"], "M8[ns]")])
+def test_times_are_written_as_texts(tmp_path: Path, value: Any) -> None:
+    """The advised method gives texts."""
+    with pytest.raises(UsageError, match=r"value\.astype\(str\)"):
+        records.write(tmp_path / "file", [{"a": value}])
+    assert records.write(tmp_path / "file", [{"a": value.astype(str)}]) == 1
 
 
 @every_compression

@@ -180,7 +180,7 @@ def test_a_damaged_bundle_of_raw_data_that_is_there(tmp_path: Path) -> None:
     bundle.write_bytes(b"image" + bytes(4))
     with pytest.raises(InputError, match="is not as it was written") as caught:
         Bundle(bundle).open()(Row("a.jpg", 0, 5, 0))
-    assert caught.value.hint.startswith("if the raw data is there, run the same command again; ")
+    assert caught.value.hint.startswith("run the same command again: it copies the images")
 
 
 @pytest.mark.parametrize("is_in_order", [True, False])

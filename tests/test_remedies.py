@@ -93,6 +93,13 @@ def test_class_folders_of_another_set_are_not_called_incomplete(tmp_path: Path) 
     with pytest.raises(InputError, match="holds no train image of ILSVRC2012") as caught:
         convert(Layout(tmp_path), ENGINE)
     assert "imagenet-prep init" in caught.value.hint
+    wnid = TENCH
+    save(tmp_path / f"raw-data/train/{wnid}/{wnid}_1.JPEG", photographs.tiny(1))
+    save(tmp_path / "raw-data/val/cats/a.jpg", photographs.tiny(1))
+    with pytest.raises(
+        InputError, match=r"such as ILSVRC2012_val_00000001\.JPEG; found cats in it"
+    ):
+        convert(Layout(tmp_path), ENGINE)
 
 
 def test_images_in_data_dir_itself_are_named_with_raw(tiny_data_dir: Path) -> None:
@@ -280,8 +287,8 @@ def test_repair_finds_the_raw_data_of_the_conversion(
     assert problem.remedy == f"make it again: imagenet-prep repair {layout.data_dir}"
     with pytest.raises(InputError) as caught:
         pipeline.verify_and_repair(layout, ENGINE)
-    owner = "get these shards again from their owner, or, with the raw data"
-    assert caught.value.hint == f"{owner}: imagenet-prep repair {layout.data_dir} --raw FOLDER"
+    advice = f"name the folder of the raw data: imagenet-prep repair {layout.data_dir} --raw FOLDER"
+    assert caught.value.hint == f"{advice}; or get a sound copy of the shards"
 
 
 def test_an_image_that_stops_convert_each_time(tmp_path: Path, made_tiny: MadeSet) -> None:

@@ -49,7 +49,7 @@ def test_names_are_read(tmp_path: Path, census: Census, content: bytes) -> None:
     """Encodings, separators and names of the column that tables have."""
     path = tmp_path / "flags.csv"
     path.write_bytes(content)
-    marked = find_marked(read_marks(path), census, "my-data")
+    marked = find_marked(read_marks(path), census, "my-data", path)
     assert list(marked.by_row) == [0]
     assert marked.by_row[0].reason == ("dark" if b"reason" in content.replace(b"\0", b"") else "")
     assert marked.remarks == ["1 image named in flags.csv"]
@@ -69,7 +69,7 @@ def test_a_path_stands_for_the_longest_name(tmp_path: Path, census: Census) -> N
         "n01440764_2.JPEG,,0.25",
     ]
     path.write_text("\n".join(lines))
-    marked = find_marked(read_marks(path), census, "my-data")
+    marked = find_marked(read_marks(path), census, "my-data", path)
     texts = {NAMES[row]: mark.text for row, mark in marked.by_row.items()}
     assert texts == {
         "a/1.jpg": "cat, score 0.5",
@@ -86,7 +86,7 @@ def test_a_path_stands_for_the_longest_name(tmp_path: Path, census: Census) -> N
 FAULTS = {
     "no column": (b"name,why\nx.JPEG,y\n", " has no column of file names", "found name, why"),
     "encoding": (b"filename,reason\nx.JPEG,caf\xe9\n", ", line 2: it is not UTF-8", "UTF-8"),
-    "empty": (b"", " has no column of file names", "found no column"),
+    "empty": (b"", " has no rows", "expected rows that each name an image"),
     "no rows": (b"filename,reason\n", " has no rows", "expected rows that each name an image"),
     "blank": (b"filename,reason\nx.JPEG,a\n,b\n", ", line 3: no file name", "in each line"),
     "unequal": (b"filename,reason\nx.JPEG,a,b\n", ", line 2:", "CSV"),
@@ -106,7 +106,8 @@ def test_a_faulty_file_is_refused(tmp_path: Path, content: bytes, what: str, det
 
 
 @pytest.mark.parametrize(
-    ("name", "form"), [("flags.tsv", "a TSV file"), ("flags.jsonl", "JSON lines")]
+    ("name", "form"),
+    [("flags.tsv", "a TSV file"), ("flags.jsonl", "JSON lines"), ("flags.json", "a JSON list")],
 )
 def test_a_faulty_file_is_called_by_its_form(tmp_path: Path, name: str, form: str) -> None:
     """By its ending, it is no CSV file."""
@@ -118,6 +119,30 @@ def test_a_faulty_file_is_called_by_its_form(tmp_path: Path, name: str, form: st
         f"expected {form} in UTF-8 with a column path, filename, file or image"
     )
     assert caught.value.hint.endswith("save the table as flags.csv: UTF-8, with a header line")
+
+
+def test_a_csv_file_is_not_to_be_saved_as_itself(tmp_path: Path) -> None:
+    """The hint names no other form for a CSV file."""
+    path = tmp_path / "flags.csv"
+    path.write_bytes(b"\xff")
+    with pytest.raises(InputError) as caught:
+        read_marks(path)
+    assert caught.value.hint == "correct the file"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("flags.txt", "a.jpg\nb/c.JPEG\n"),
+        ("flags.csv", "a.jpg\nb/c.JPEG\n"),
+        ("flags.json", '["a.jpg", "b/c.JPEG"]'),
+    ],
+)
+def test_a_list_of_names_needs_no_column(tmp_path: Path, name: str, content: str) -> None:
+    """The first name is no header."""
+    path = tmp_path / name
+    path.write_text(content)
+    assert [*read_marks(path).by_name] == ["a.jpg", "b/c.JPEG"]
 
 
 def test_a_faulty_json_list_is_named_by_entry(tmp_path: Path) -> None:
@@ -133,7 +158,7 @@ def test_records_without_names_can_not_be_compared(tmp_path: Path) -> None:
     path.write_bytes(b"filename\na.jpg\n")
     nameless = Census(np.zeros(1), ["train-00000-of-00001"], ["\n"])
     with pytest.raises(InputError, match=r"flags\.csv names no image of my-data") as caught:
-        find_marked(read_marks(path), nameless, "my-data")
+        find_marked(read_marks(path), nameless, "my-data", path)
     assert caught.value.hint == "leave out --mark"
 
 
@@ -160,6 +185,10 @@ def test_flagged_images_are_a_set_of_the_page(flagged: Layout, tmp_path: Path) -
     result = command("report", flagged.data_dir, "--mark", flags, "--output", page, status=4)
     assert "flags.csv names no image of my-data" in result.stderr
     assert re.search(r"such as \S+\.JPEG; found 1 name: lost.JPEG", result.stderr)
+    shard = re.search(
+        r"to see the names in the records: imagenet-prep show (\S+)$", result.stderr, re.M
+    )
+    assert "image/filename" in command("show", shard[1], "--limit", 1).stdout
     assert not page.exists()
 
 

@@ -225,6 +225,32 @@ def test_the_command_for_compressed_records_works(tmp_path: Path) -> None:
     assert len(load(recipe, None, ENGINE).splits[0].catalog) == 1
 
 
+@pytest.mark.parametrize("name", ["train.tfrecord", "train-00000-of-00001"])
+def test_init_decompresses_records_by_a_command(name: str, tmp_path: Path) -> None:
+    """TensorFlow gives such files no ending of their own; nothing is in the way afterwards."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / name).write_bytes(gzip.compress(framed("1.jpg", "2.jpg")))
+    with pytest.raises(InputError, match="compressed with gzip") as caught:
+        init(folder, tmp_path / "r.yaml", ENGINE)
+    (_, decompress) = lines_of(caught.value.hint)
+    subprocess.run(decompress, shell=True, check=True)
+    init(folder, tmp_path / "r.yaml", ENGINE)
+    assert f"tfrecord: {{train: data/{name}}}" in (tmp_path / "r.yaml").read_text()
+
+
+def test_dots_in_names_of_a_webdataset_are_named(tmp_path: Path) -> None:
+    """Renamed as advised, the images are read."""
+    names = {"a.v2.jpg": picture("a.jpg"), "a.v2.cls": b"1"}
+    recipe = save(tmp_path, "source: {webdataset: f}\n", f=pack(names))
+    with pytest.raises(InputError, match=r"an image with several dots: a\.v2\.jpg") as caught:
+        load(recipe, None, ENGINE)
+    assert "rename it in the tar: a_v2.jpg and its other files alike" in caught.value.hint
+    renamed = {name.replace("a.v2", "a_v2"): content for name, content in names.items()}
+    (tmp_path / "f").write_bytes(pack(renamed))
+    assert len(load(recipe, None, ENGINE).splits[0].catalog) == 1
+
+
 @pytest.mark.parametrize("files", DAMAGED.values(), ids=DAMAGED)
 def test_damaged_arrays_are_named(tmp_path: Path, files: dict[str, bytes]) -> None:
     """Whatever the library says: no traceback, and no label of a file that isn't whole."""
@@ -255,7 +281,7 @@ def test_damaged_arrays_are_named(tmp_path: Path, files: dict[str, bytes]) -> No
         (
             "arrays: f",
             arrays(x=(2**4, 8, 8), y=(3,)),
-            "these arrays are not images with a label each: x of shape 16 x 8 x 8, y of shape 3",
+            "the arrays have different lengths: x of shape 16 x 8 x 8, y of shape 3",
         ),
         ("arrays: f", b"\0\0\x08\3" + b"\0\0\3\xff" * 3 + bytes(4), "too few bytes for"),
         ("arrays: f", b"nothing", "can't be read as"),

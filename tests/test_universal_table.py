@@ -498,7 +498,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ("file_name,label\n1.jpg,a\n", "t.csv, line 2: {}/1.jpg is not there"),
         (
             "file_name,label\nthere.jpg,a\n1.jpg,b\n2.jpg,c\n",
-            "t.csv, line 3: 2 files of 3 do not exist, first: {}/1.jpg",
+            "t.csv, line 3: 2 files of 3 do not exist: {}/1.jpg, ",
         ),
         (
             "file_name,label\nthere.jpg,a\nthere.jpg,b\n",
@@ -516,8 +516,8 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ),
         (
             "file_name,label\nfolder,a\nthere.jpg,b\n1.jpg,c\n",
-            "t.csv, line 2: 2 files of 3 can't be read, first: {}/folder is a folder "
-            "expected every image that a row names; next: 1.jpg",
+            "t.csv, line 2: 2 files of 3 can't be read: {}/folder is a folder, 1.jpg "
+            "expected every image that a row names",
         ),
         (
             f"file_name,label\n{'x' * 300}.jpg,a\n",
@@ -561,7 +561,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ),
         (
             "file_name,xmin,ymin,xmax,ymax,class,width,height\nthere.jpg,1,1,9,9,a,20,20\n",
-            "t.csv, line 2: the size is 20 x 20 expected 16 x 16, as the image has",
+            "t.csv, line 2: width x height is 20 x 20 expected 16 x 16, the size of ",
         ),
         (
             "file_name,xmin,ymin,xmax,ymax,class,label\nthere.jpg,1,1,9,9,a,x\nthere.jpg,1,1,9,9,a,y\n",
@@ -574,7 +574,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ),
         (
             'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]], ""categories"": [1, 2]}"\n',
-            "t.csv, line 2: 1 box and 2 classes",
+            "t.csv, line 2: objects has 1 box and 2 classes",
         ),
         (
             'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]], ""categories"": 1}"\n',
@@ -709,6 +709,23 @@ def test_a_recipe_that_cannot_be_is_refused(tmp_path: Path, recipe: str, said: s
     assert said in refusal(tmp_path, recipe)
 
 
+def test_a_parquet_file_of_paths_is_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read as images, it has none; the command that is advised reads it."""
+    rows = [{"picture": "1.jpg", "label": "a"}, {"picture": "2.jpg", "label": "b"}]
+    for row in rows:
+        save(tmp_path / row["picture"], picture(row["picture"]))
+    content = in_memory(lambda file: pq.write_table(pa.Table.from_pylist(rows), file))
+    save(tmp_path / "t.parquet", content)
+    said = refusal(tmp_path, "source: {parquet: t.parquet}\n")
+    advised = f"imagenet-prep init {tmp_path}/t.parquet"
+    assert f"if a column has the paths of image files: {advised}; otherwise" in said
+    monkeypatch.chdir(tmp_path)
+    init(tmp_path / "t.parquet", tmp_path / "t.yaml", ENGINE)
+    assert "table: t.parquet" in (tmp_path / "t.yaml").read_text()
+
+
 def test_mixed_labels_are_refused(tmp_path: Path) -> None:
     """Texts and numbers in one column."""
     rows = [{"file_name": "1.jpg", "label": "a"}, {"file_name": "2.jpg", "label": 2}]
@@ -833,7 +850,7 @@ def test_init_takes_a_parquet_of_images_as_before(tmp_path: Path) -> None:
     path = tmp_path / "images.parquet"
     choice = choose_table(path, ENGINE, InitOptions(label="label"))
     assert choice.proposal.options == {"label": "label"}
-    with pytest.raises(UsageError, match="which holds the images themselves"):
+    with pytest.raises(UsageError, match="is for paths, and "):
         choose_table(path, ENGINE, InitOptions(image="image"))
 
 
@@ -845,6 +862,17 @@ def test_bytes_that_are_no_images_are_not_called_so(tmp_path: Path) -> None:
     for options in (InitOptions(), InitOptions(image="file_name")):
         with pytest.raises(InputError, match="the column md5 are not images"):
             choose_table(path, ENGINE, options)
+
+
+def test_images_of_an_unknown_format_in_a_table_are_to_be_converted(tmp_path: Path) -> None:
+    """An icon is an image, in a format that can't be read: the error doesn't say that it is none."""
+    path = tmp_path / "t.parquet"
+    rows = [{"image": b"\0\0\1\0\1\0"}]
+    save(path, in_memory(lambda file: pq.write_table(pa.Table.from_pylist(rows), file)))
+    with pytest.raises(InputError) as caught:
+        choose_table(path, ENGINE, InitOptions())
+    assert "not images in a known format\nexpected JPEG, PNG" in str(caught.value)
+    assert caught.value.hint.startswith("convert these images to PNG or JPEG; or, if")
 
 
 @pytest.mark.parametrize("name", ["t.txt", "t.xlsx", "gone.csv"])

@@ -133,8 +133,11 @@ def _is_elsewhere(plan: Plan, plan_on_disk: Plan, split: str) -> bool:
 
 
 def were_copies(plan: Plan) -> bool:
-    """Whether the shards of a plan may be made from several copies: other times prove nothing."""
-    return bool(plan.samples) or has_copies(plan.sources)
+    """Whether the shards of a plan may be made from several copies: other times prove nothing.
+
+    Raw data that was consumed is there again only as another copy.
+    """
+    return bool(plan.samples) or has_copies(plan.sources) or ("consume", True) in plan.options
 
 
 def samples_by_shard(plan: Plan) -> Mapping[str, Mapping[int, int]]:

@@ -15,6 +15,7 @@ from imagenet_prep.fetch.transfer import Fetched
 from imagenet_prep.hints import Hint
 from imagenet_prep.model import Progress
 from imagenet_prep.state.manifest import seen_digests
+from imagenet_prep.storage.durable import move_away
 from imagenet_prep.storage.files import IN_WORDS, kind_of, load_json, save_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.local import remove_abandoned
@@ -141,7 +142,7 @@ class Target(Struct, frozen=True, eq=False):
             detail,
             Hint(
                 "run ",
-                command_line(["mv", "--", str(self.path), "ELSEWHERE"]),
+                move_away(self.path),
                 ", then the same command again",
             ),
         )
@@ -157,5 +158,9 @@ def set_aside(layout: Layout, filename: str, fault: str, digest: str = "") -> In
     return InputError(
         f"{filename} arrived, but is not the expected file; it is kept as {aside}",
         fault,
-        Hint("run ", command_line(["rm", "--", str(aside)]), ", then the same command again"),
+        Hint(
+            "run ",
+            command_line(["rm", "--", str(aside)]),
+            ", then the same command again; if that ends so too, the server has another file",
+        ),
     )

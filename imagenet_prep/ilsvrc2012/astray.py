@@ -38,7 +38,7 @@ from imagenet_prep.sources.compressed_tars import compression_of, decompress_com
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.durable import move_away
 from imagenet_prep.storage.files import IN_WORDS, absence_of, kind_of, names_in, open_file, scan
-from imagenet_prep.storage.layout import STATE_NAME, Layout
+from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME, Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.text import listed
@@ -305,9 +305,16 @@ def refuse_empty(layout: Layout, source: ImageSource, part: Part) -> None:
     move = f"move {source.path} away, and run the same command again; for images of your own: "
     raise InputError(
         what,
-        f"{expected}, in folders such as n01440764; found {listed(names) or 'nothing'} in it",
+        f"{expected}, {_EXAMPLES[source.split]}; found {listed(names) or 'nothing'} in it",
         Hint(move, command("init", source.path)),
     )
+
+
+_EXAMPLES = {
+    facts.TRAIN: "in folders such as n01440764",
+    facts.VALIDATION: "such as ILSVRC2012_val_00000001.JPEG",
+}
+"""What a folder of a split holds, for messages."""
 
 
 def nothing_found(layout: Layout) -> InputError:
@@ -330,9 +337,6 @@ def _hint_without_images(layout: Layout) -> str:
     """The command that names the raw folder, describes the user's own images, or downloads."""
     if own := hint_to_own_raw_data(layout):
         return own
-    in_data_dir = replace(layout, raw=layout.data_dir)
-    if layout.reads_own_raw and any(find_source(in_data_dir, split) for split in facts.SPLITS):
-        return Hint(f"run the same command with --raw {quoted(str(layout.data_dir))}")
     records = SetRecords(layout)
     if records.plan is not None:
         raw_dir = records.raw_dir
@@ -343,6 +347,9 @@ def _hint_without_images(layout: Layout) -> str:
     own_folder = own_images(layout)
     if own_folder is not None:
         return Hint(command("init", own_folder), "    (for images of your own)")
+    in_data_dir = replace(layout, raw=layout.data_dir)
+    if layout.reads_own_raw and any(find_source(in_data_dir, split) for split in facts.SPLITS):
+        return Hint(f"run the same command with --raw {quoted(str(layout.data_dir))}")
     return download_hint(layout)
 
 
@@ -374,7 +381,8 @@ def own_images(layout: Layout) -> AnyPath | None:
 
 def _names_in_raw_or_data_dir(layout: Layout) -> tuple[AnyPath, list[str]]:
     """The raw folder and its names; if it is DATA_DIR's own and empty, DATA_DIR and its names."""
-    raw_names, data_names = _names(layout.raw_dir), _names(layout.data_dir)
+    raw_names = _names(layout.raw_dir)
+    data_names = [name for name in _names(layout.data_dir) if name != RAW_NAME]
     if data_names and not raw_names and layout.reads_own_raw:
         return layout.data_dir, data_names
     return layout.raw_dir, raw_names

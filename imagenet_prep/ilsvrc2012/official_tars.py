@@ -171,7 +171,9 @@ def class_tars(
         wnid = name[:-4].decode("ascii", "replace")
         if wnid not in facts.labels() or name[-4:] != b".tar":
             if not _skip_member(member, skipped):
-                error = foreign_member(view.path, member, offset, "tars named <wnid>.tar")
+                error = foreign_member(
+                    view.path, member, offset, "tars with names such as n01440764.tar"
+                )
                 refuse(error, ProblemKind.STRAY_FILE, archive)
             continue
         if wnid in places:

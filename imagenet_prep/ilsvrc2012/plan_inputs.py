@@ -69,7 +69,7 @@ def _no_images(layout: Layout, split: str) -> InputError:
     return InputError(
         f"no {split} images in {layout.raw_dir}",
         "expected the archive or the folder that the shards were made from",
-        Hint("get these shards again from their owner, or, with the raw data: ", repair),
+        Hint("name the folder of the raw data: ", repair, "; or get a sound copy of the shards"),
     )
 
 

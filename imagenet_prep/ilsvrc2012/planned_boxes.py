@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from imagenet_prep.datasets.kept_notes import SAME_RAW
+from imagenet_prep.datasets.kept_notes import SAME_RAW, WHEN_STARTED
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import CommandLine, OptionValues, command, mention
 from imagenet_prep.hints import CONVERT_AGAIN, Hint
@@ -101,39 +101,42 @@ def _note_without_boxes(layout: Layout, split: str) -> str:
     if unread is None:
         download = mention("download", folder, "--only", BOX_ARCHIVES[split])
         return Hint(
-            f"no boxes for {split}: no annotations were there when this set was started; to add "
-            "boxes, run ",
+            f"no boxes for {split}: no annotations were there {WHEN_STARTED}; to add boxes, run ",
             download,
             ", then ",
             steps,
         )
     return Hint(
-        f"warning: the {split} records have no boxes, although {unread.path} was there when this "
-        "set was started; to add boxes, run ",
+        f"warning: the {split} records have no boxes, although {unread.path} was there "
+        f"{WHEN_STARTED}; to add boxes, run ",
         steps,
     )
 
 
 def _command_for_validation_boxes(layout: Layout) -> str:
-    """The command that makes the file of validation boxes, after the one that downloads missing
-    annotations. Neither takes an object store: a local folder is advised for it.
-
-    annotate requires those of train too.
+    """The advice to make the file of validation boxes. annotate takes no object store:
+    a local folder is advised for it.
     """
     if not can_annotate(layout):
         annotate = mention("annotate", "FOLDER", "--validation-boxes")
         put = f" with a local FOLDER, and put it into {layout.raw_dir}"
         return Hint("make it with ", annotate, put)
-    make = _annotate_command(layout, facts.VALIDATION)
+    return Hint("make it: ", commands_for_boxes(layout, facts.VALIDATION))
+
+
+def commands_for_boxes(layout: Layout, split: str) -> CommandLine:
+    """The command that makes the file of a split's boxes, after the one that downloads missing
+    annotations; annotate requires those of train in any case.
+    """
+    make = _annotate_command(layout, split)
     missing_archives: list[str] = []
-    for split in facts.SPLITS:
-        if find_annotations(layout, split) is None:
-            missing_archives.append(BOX_ARCHIVES[split])
-    if missing_archives:
-        only = ",".join(missing_archives)
-        download = command("download", layout.data_dir, (("only", only),))
-        make = download.then(make)
-    return Hint("make it: ", make)
+    for needed in dict.fromkeys((facts.TRAIN, split)):
+        if find_annotations(layout, needed) is None:
+            missing_archives.append(BOX_ARCHIVES[needed])
+    if not missing_archives:
+        return make
+    only = ",".join(missing_archives)
+    return command("download", layout.data_dir, (("only", only),)).then(make)
 
 
 # other boxes --------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from imagenet_prep.datasets import order
+from imagenet_prep.datasets.kept_notes import WILL_BE_EMPTY
 from imagenet_prep.datasets.planned_set import PlannedSet, PlannedSplit, ShardNote, cut
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
@@ -179,7 +180,7 @@ def _check_count(split: str, images: int, shards: int) -> list[str]:
     if shards <= images:
         return []
     counts = f"{number_of(images, 'image')} in {number_of(shards, 'shard')}"
-    consequence = f"{shards - images:,} of these will be empty"
+    consequence = f"{shards - images:,} {WILL_BE_EMPTY}"
     return [ShardNote(f"{split}: {counts}: {consequence}; {set_number}")]
 
 

@@ -18,7 +18,7 @@ from imagenet_prep.images.mask_pixels import has_pycocotools
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.recipes.annotated_images import Roots, split_in
 from imagenet_prep.recipes.annotating import Annotations, annotate
-from imagenet_prep.recipes.box_files import PolygonError
+from imagenet_prep.recipes.box_files import READS_OUTLINES, PolygonError
 from imagenet_prep.recipes.folder_words import is_mask_folder
 from imagenet_prep.recipes.formats import Proposed, load_format
 from imagenet_prep.recipes.path_parts import stem_of
@@ -83,7 +83,8 @@ def match_images(inspection: Inspection, proposed: Proposed) -> MatchedImages:
     listing = inspection.listing.picked([row_by_name[name] for name in images])
     keys = _by_split(proposed, images)
     keeps_bare = load_format(next(iter(keys))).unannotated == "empty"
-    roots = Roots(inspection.folder, inspection.folder)
+    strip = inspection.options.strip or ""
+    roots = Roots(inspection.folder, inspection.folder, strip)
     keys, annotations = _annotate(keys, listing, roots, keeps_bare=keeps_bare)
     unlisted: set[str] = set()
     if proposed.lists:
@@ -133,7 +134,9 @@ def _annotate(
         keys = {**keys, "polygons": "boxes"}
         recipe_of_boxes = recipe.replace(boxes=replace(boxes, polygons="boxes"))
         annotations = annotate(recipe_of_boxes, listing, roots)
-    annotations.unread = [*annotations.unread, *notes]
+    if notes:  # masks can't be read, so that no note may advise it
+        unread = [note for note in annotations.unread if not note.endswith(READS_OUTLINES)]
+        annotations.unread = [*unread, *notes]
     return keys, annotations
 
 

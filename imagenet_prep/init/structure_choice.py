@@ -18,6 +18,7 @@ from imagenet_prep.init.structures import known_structures
 from imagenet_prep.init.unfit_files import ANY_FORMAT
 from imagenet_prep.init.unread_files import UnreadFiles, find_unread
 from imagenet_prep.recipes.path_parts import counted
+from imagenet_prep.recipes.source_inputs import hint_on_hidden
 from imagenet_prep.sources.folders import HIDDEN
 from imagenet_prep.text import either, listed, number_of
 
@@ -82,14 +83,28 @@ def _without_worse_readings(rivals: Mapping[str, Interpretation]) -> Mapping[str
 
 
 def _rival_faults(inspection: Inspection, rivals: Mapping[str, Interpretation]) -> list[InputError]:
-    """The question between rivals; the faults of all of them, if none of them can be taken."""
-    if any(not rival.faults for rival in rivals.values()):
+    """The question between rivals; the faults of all of them, if none of them can be taken, or
+    only without the annotations.
+    """
+    if any(not rival.faults for rival in rivals.values()) and not _lose_annotations(rivals):
         return [_question(inspection, rivals)]
     fault_by_problem: dict[str, InputError] = {}
     for rival in rivals.values():
         for fault in rival.faults:
             fault_by_problem.setdefault(fault.what, fault)
     return list(fault_by_problem.values())
+
+
+def _lose_annotations(rivals: Mapping[str, Interpretation]) -> bool:
+    """Whether the rivals without faults read no file of annotations that the others have read."""
+    files_of_faulty: set[str] = set()
+    files_of_sound: set[str] = set()
+    for rival in rivals.values():
+        if rival.faults and rival.proposal is None:
+            return False
+        files = files_of_faulty if rival.faults else files_of_sound
+        files.update(rival.annotation_files or ())
+    return bool(files_of_faulty) and files_of_sound.isdisjoint(files_of_faulty)
 
 
 def _interpret(inspection: Inspection) -> dict[str, Interpretation]:
@@ -184,8 +199,8 @@ def _nothing_to_read(inspection: Inspection) -> InputError:
         except InputError as fault:
             return fault
         hint = unpacking_hint(inspection.folder, unpackable)
-    if not hint and names:
-        hint = ANY_FORMAT
+    if not hint:
+        hint = ANY_FORMAT if names else hint_on_hidden(hidden)
     return InputError(f"{inspection.folder} holds nothing to make records of", expected, hint)
 
 

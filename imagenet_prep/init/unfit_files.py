@@ -40,9 +40,9 @@ def unreadable(folder: Path, images: Sequence[str], content: Content | None) -> 
     files = number_of(len(images), "file")
     problem = f"{folder} holds {files} that can't be read with the others: {listed(images)}"
     if content == "array":
-        return InputError(problem, "expected only arrays", "move other files away")
+        return InputError(problem, "expected only arrays", f"move these files out of {folder}")
     expected = f"expected {', '.join(FORMATS_OF_CONTENT[content or 'image'])}"
-    return InputError(problem, expected, "convert such files, or move them away")
+    return InputError(problem, expected, f"convert these files, or move them out of {folder}")
 
 
 def strange_among(names: Iterable[str], content: Content | None) -> list[str]:

@@ -183,7 +183,6 @@ def _notes_by_ending(names: Sequence[str]) -> list[str]:
 # faults of files that would be missed -------------------------------------------------------------
 
 _TO_CSV = "write {} labels to a CSV with the columns filename and label, and run init again"
-_MATLAB = ".mat"
 _KNOWN_FORMS = "expected CSV, TSV, JSON, JSON lines, or a path and its label in each line"
 _FAULTS = {
     "packed": (
@@ -229,11 +228,6 @@ def _fault(inspection: Inspection, reason: str, names: Sequence[str], tool: str 
         hint = f"move {them} away"
         if can_be_unpacked:
             hint = f"unpack {them}, or move {them} away"
-    elif all(has_ending(name, _MATLAB) for name in names):
-        hint = (
-            "write the labels to a table, or read them in Python: source: {python: ...}, "
-            "as docs/recipes/table.md shows"
-        )
     else:
         hint = _TO_CSV.format("their" if reason == "annotations" else "the")
         if command := _command_for_tool(inspection, tool):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from imagenet_prep.datasets.declarations import MakingOptions
     from imagenet_prep.datasets.planned_set import PlannedSet, PlannedSplit
     from imagenet_prep.raw.raw_set import RawSet
+    from imagenet_prep.state.set_records import SetRecords
 
 _Path = str | os.PathLike[str]
 
@@ -130,7 +131,7 @@ def _open_raw(
             "leave out join; or convert the raw data, and open its shards",
         )
     from imagenet_prep import registry
-    from imagenet_prep.datasets.kept_notes import note_of_call
+    from imagenet_prep.datasets.kept_notes import note_of_reading
     from imagenet_prep.datasets.planned_set import ShardNote
     from imagenet_prep.engines import make_engine
     from imagenet_prep.model import Silent
@@ -143,13 +144,17 @@ def _open_raw(
     options = options or dataset.options
     _refuse_skipping(options)
     set_records = SetRecords(layout)
-    registry.refuse_other_set(set_records, dataset)
+    try:
+        registry.refuse_other_set(set_records, dataset)
+    except UsageError as error:
+        raise _without_recipe(error, set_records) from None
     planned = dataset.plan(set_records, engine, options, Silent())
     for note in planned.notes:
         if isinstance(note, ShardNote):
             continue
-        text = note_of_call(note, layout, converts=False)
-        warnings.warn(text.removeprefix("warning: "), stacklevel=3)
+        text = note_of_reading(note, layout)
+        if text:
+            warnings.warn(text.removeprefix("warning: "), stacklevel=3)
     planned_split = _require_split(planned, split, layout)
     lists = any_number(planned.entry.features)
     numbering = Numbering.read(planned.entry, planned.settings)
@@ -157,6 +162,19 @@ def _open_raw(
     if planned.entry.kind == ILSVRC2012:
         records.name_classes(_name_imagenet)
     return records
+
+
+def _without_recipe(error: UsageError, records: SetRecords) -> UsageError:
+    """The error for the folder of a recipe's set, without the recipe, as Python names it."""
+    from imagenet_prep import registry
+
+    first_records = records.first_set()
+    dataset = registry.known_set(first_records, first_records.usable_manifest)
+    path = getattr(dataset, "path", None)
+    hint = "add config=..., with the path of its recipe"
+    if path is not None and path.is_file():
+        hint = f"add config={str(path)!r}"
+    return UsageError(error.what, "expected config, the recipe: without it, ImageNet is read", hint)
 
 
 def _refuse_skipping(options: MakingOptions) -> None:

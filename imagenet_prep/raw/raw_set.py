@@ -53,9 +53,9 @@ class RawSet(RecordSequence):
                 raise gone(container.path)
             if container.read_order == "in order":
                 raise UsageError(
-                    f"the images in {container.path} can only be read in their order",
+                    f"the images in {container.path} can only be read one after another",
                     "expected tars that are not compressed, zips or folders",
-                    Hint("make shards with ", mention("convert"), ", and open these"),
+                    Hint("make shards with ", mention("convert"), ", and open the shards"),
                 )
         self._numbering = numbering
         self.unlabelled = unlabelled

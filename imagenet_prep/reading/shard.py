@@ -145,7 +145,8 @@ class Record:
                 raise InputError(what, *OF_SEQUENCES) from error
             raise InputError(what, *why_no_image(self.shard, str(error))) from error
         except ValueRuleError as error:
-            raise UsageError(self.place, str(error), error.hint) from error
+            what = f"{self.place} can't be read with this call"
+            raise UsageError(what, str(error), error.hint) from error
 
     @property
     def place(self) -> str:

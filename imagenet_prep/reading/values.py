@@ -191,5 +191,5 @@ def _text(value: Buffer) -> str:
     try:
         return str(value, "utf-8")
     except UnicodeDecodeError:
-        hint = "name only the features that are text: text={...}"
-        raise ValueRuleError("its bytes are not UTF-8", hint) from None
+        hint = "name only the features that are text, such as text={'image/class/text'}"
+        raise ValueRuleError("its bytes are not text in UTF-8", hint) from None

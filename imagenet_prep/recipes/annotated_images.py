@@ -318,7 +318,8 @@ def files_by_stem(
                 candidates = {os.path.relpath(path, root) for name, path in pairs if name == end}
                 problem = f"several annotations fit {names[row]}: {listed(sorted(candidates))}"
                 places = {os.path.normpath(below(root, text)) for text in folders}
-                others = f"the others out of {listed(sorted(places))}"
+                outer = [place for place in places if not _is_within(place, places)]
+                others = f"the others out of {listed(sorted(outer))}"
                 raise _ambiguous(problem, f"keep one of these files, and move {others}")
             if row_of_path.setdefault(path, row) != row:
                 problem = f"{path} fits {names[row_of_path[path]]} and {names[row]}"
@@ -328,6 +329,11 @@ def files_by_stem(
             path_of_row[row] = path
     unused_paths = set(paths.values()) - row_of_path.keys() - {_AMBIGUOUS}
     return path_of_row, sorted(os.path.relpath(path, root) for path in unused_paths)
+
+
+def _is_within(folder: str, folders: Iterable[str]) -> bool:
+    """Whether one of the folders holds this one."""
+    return any(folder.startswith(f"{other}/") for other in folders)
 
 
 _AMBIGUOUS = Path()

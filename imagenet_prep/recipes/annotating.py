@@ -166,7 +166,8 @@ def _add_boxes(annotations: Annotations, keys: Boxes, images: AnnotatedImages) -
     box_format = load_format(keys.format)
     box_format.mark(keys, images)
     if not images.marked and images.names:
-        raise none_annotated(keys.places, images, is_by_name=box_format.is_by_name)
+        ending = next(iter(box_format.endings), "")
+        raise none_annotated(keys.places, images, ending, is_by_name=box_format.is_by_name)
     _take_marked(
         annotations,
         keys,

@@ -206,11 +206,24 @@ def _sort_by_role(
     are_values_of_images = all(array.stored.shape[:1] == (count,) for array in value_arrays)
     if len(images) == 1 and are_values_of_images:
         return images[0], value_arrays, class_texts
+    raise _not_of_images(members, images)
+
+
+def _not_of_images(members: Sequence[FoundArray], images: Sequence[FoundArray]) -> InputError:
+    """The error for several arrays of images, or for arrays of another length than theirs."""
     paths = listed(dict.fromkeys(str(array.path) for array in members))
     shapes = ", ".join(map(_name_and_shape, members))
-    raise InputError(
-        f"{paths}: these arrays are not images with a label each: {shapes}",
-        "expected one array of images, and as many labels as images, in each split",
+    if len(images) > 1:
+        names = listed(array.name for array in images)
+        return InputError(
+            f"{paths}: {len(images)} arrays hold images, {names}: {shapes}",
+            "expected one array of images in each split",
+            "save each with its labels in a folder of its own, and run init for each folder",
+        )
+    return InputError(
+        f"{paths}: the arrays have different lengths: {shapes}",
+        f"expected a value for each image of {images[0].name}",
+        "correct these files, and run the same command again",
     )
 
 

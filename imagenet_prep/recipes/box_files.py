@@ -228,6 +228,10 @@ class BoxFile(Struct):
         image.outlines.append(outline_text(outline))
 
 
+READS_OUTLINES = "`polygons: masks` in `boxes` reads it"
+"""The end of a note on outlines that are not read."""
+
+
 class PolygonError(InputError):
     """A polygon, in a recipe that doesn't say what polygons become."""
 

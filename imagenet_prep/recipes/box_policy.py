@@ -153,6 +153,7 @@ def _shown(corners: Corners) -> str:
 CORRECT = "correct it and run the same command again"
 DRAW_AGAIN = "draw this object again in such a form, or delete it; then run the same command again"
 """The hint for an object that its tool can draw, and that is no box or polygon."""
+DRAW_AND_EXPORT = "draw this object again in such a form, or delete it; then export again"
 
 
 def fault(place: str, problem: str, expected: str = "", hint: str = CORRECT) -> InputError:

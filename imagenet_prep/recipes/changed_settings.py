@@ -9,6 +9,9 @@ from typing import Any
 from imagenet_prep.datasets.plan_differences import flattened
 from imagenet_prep.recipes.recipe_file import shortened
 
+_FOLLOWING = ("codec", "quality")
+"""Settings that follow where another one makes images encoded again; the other one comes first."""
+
 
 def changed_settings(
     recorded: Mapping[str, Any], planned: Mapping[str, Any]
@@ -18,7 +21,8 @@ def changed_settings(
     """
     recorded_values, new_values = flattened(recorded), flattened(planned)
     changed: list[str] = []
-    for name in sorted({*recorded_values, *new_values}):
+    names = sorted({*recorded_values, *new_values}, key=lambda name: (name in _FOLLOWING, name))
+    for name in names:
         if recorded_values.get(name) != new_values.get(name):
             changed.append(name)
     if not changed:

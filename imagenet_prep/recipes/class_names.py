@@ -347,7 +347,8 @@ def _from_pairs(pairs: Sequence[tuple[str, str]]) -> NamesOfClasses | None:
             if len(set(names)) < len(names) and first_cells[column] not in headings:
                 continue  # names that end with numbers: stage none, stage 1, stage 2
             if first_cells[0] not in headings:
-                reason = "has an id in each line but the first"
+                example = pairs_with_ids[0][column]
+                reason = f"has an id, such as {example}, in each line except the first"
                 raise _NamesFault(reason, "expected an id and a name in each line")
         if column == 0:
             return _keyed(_without_numbers(pairs_with_ids))

@@ -168,9 +168,9 @@ def _classes_with_words(file: RecipeFile, words: Mapping[str, Any]) -> list[tupl
     for name, text in words.items():
         if not isinstance(text, str) or not text:
             key = ("classes", name)
-            problem = "the words that describe the class are missing"
+            problem = f"no text describes the class {name}"
             if text is not None and text != "":
-                problem = "the words of the class are not a text"
+                problem = f"the description of the class {name} is not a text"
             raise file.fault(
                 key, problem, "expected a text for each class, or names alone: classes: [a, b]"
             )

@@ -53,7 +53,8 @@ def _names_of_values(file: RecipeFile, table: LabelTable, labelled: Labelled) ->
     values = _values(table)
     if not values:
         problem = f"{labelled.table_path}: the column {keys.split} has no value"
-        raise InputError(problem, "expected the split of each file")
+        hint = f"fill it in; or leave out `split` of `labels` in {file.path}, for one split"
+        raise InputError(problem, "expected the split of each file", hint)
     split_of = _declared_values(file, values, keys)
     for value in values:
         split_of.setdefault(value, "" if file.recipe.splits else split_name(value))
@@ -61,6 +62,10 @@ def _names_of_values(file: RecipeFile, table: LabelTable, labelled: Labelled) ->
     if unknown:
         raise _unknown_values(file, labelled, keys, unknown)
     return split_of
+
+
+_MOST_SHOWN = 5
+"""Values that a hint shows."""
 
 
 def _unknown_values(
@@ -78,7 +83,11 @@ def _unknown_values(
     if len(values) > 1:
         problem = f"{place}, which are not names of splits"
     expected = "expected names such as train, val, validation or test"
-    return InputError(problem, expected, f"write in {file.path}: splits: {{train: {entry}, ...}}")
+    entries = [f"NAME: {flow({'value': value})}" for value in values[:_MOST_SHOWN]]
+    if len(values) > _MOST_SHOWN:
+        entries.append("...")
+    hint = f"name a split for each value in {file.path}: splits: {{{', '.join(entries)}}}"
+    return InputError(problem, expected, hint)
 
 
 def _declared_values(file: RecipeFile, values: Sequence[str], keys: Labels) -> dict[str, str]:

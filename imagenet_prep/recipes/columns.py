@@ -135,7 +135,7 @@ def wishes(file: RecipeFile) -> list[Wish]:
     for name, value in file.recipe.record.items():
         key = ("record", name)
         if not name:
-            raise file.fault(key, "a feature without a name", "expected a text")
+            raise file.fault(key, "a feature without a name", "expected a name")
         if isinstance(value, str) and value:
             value = {"from": value}
         elif not isinstance(value, dict):
@@ -149,7 +149,8 @@ def wishes(file: RecipeFile) -> list[Wish]:
         wish = Wish(name, column, feature.type, feature.optional)
         listed_wishes.append(wish)
     if not listed_wishes:
-        raise file.fault(("record",), "no features", "expected at least one")
+        expected = "expected at least one, such as image/encoded: encoded"
+        raise file.fault(("record",), "no features", expected)
     return listed_wishes
 
 
@@ -166,10 +167,13 @@ def _check_wish(
     column = wish.column
     if column not in names:
         expected = f"expected {one_of(names, len(names))}"
-        similar_names = difflib.get_close_matches(column, names, 1)
-        if similar_names:
-            expected = f"expected {similar_names[0]}, perhaps"
         hint = _hint_on_column(column, content, names)
+        similar_names = difflib.get_close_matches(column, names, 1)
+        bare_column = column.removeprefix("labels.")
+        if bare_column in names:
+            expected = f"expected {bare_column}"
+        elif similar_names and not hint:
+            expected = f"expected {similar_names[0]}, perhaps"
         raise file.fault(key, f"no column {column!r}", expected, hint)
     if wish.kind is None:
         return
@@ -184,12 +188,22 @@ def _hint_on_column(column: str, content: Content, names: Collection[str]) -> st
     if f"{column}.list" in names:
         return f"a file can have several labels here: write {column}.list"
     if column in OF_CLASS:
-        return "labels come from class folders, a file that `labels` names, or a column of rows"
+        return (
+            "these files have no labels: `source: {folders: ...}`, `labels: FILE` or, for rows, "
+            "`label: COLUMN` in `source` gives them"
+        )
+    key, dot, _ = column.partition(".")
+    has_others = any(name.startswith(f"{key}.") for name in names)
+    if dot and key in ("boxes", "mask") and not has_others:
+        return f"`{key}` in the recipe gives the columns {key}.NAME"
     for other_content, columns in OF_CONTENT.items():
         if other_content == content:
             continue
         if column in columns:
-            return f"{column} is a column of content: {other_content}, and content is {content}"
+            return (
+                f"records of content: {other_content} have the column {column}; here content is "
+                f"{content}"
+            )
     return ""
 
 
@@ -300,7 +314,8 @@ def _refuse_two_kinds(file: RecipeFile, mapped: Mapped, features: Sequence[Mappe
             f"the name of the column {mapped.column} of the labels file already means another "
             "value in `record`"
         )
-        raise file.fault(key, problem, "expected another name for this column")
+        hint = f"rename the column {mapped.column} in the labels file"
+        raise file.fault(key, problem, "expected another name for this column", hint)
     if mapped.kind not in earlier_kinds:
         problem = f"another feature has the column {mapped.column} with another type"
         raise file.fault(key, problem, "expected the same type in all features of a column")

@@ -17,6 +17,7 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.inputs import Inputs
+from imagenet_prep.recipes.namesakes import refuse_namesakes
 from imagenet_prep.recipes.path_matching import match
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile, shortened
 from imagenet_prep.recipes.recipe_paths import need_path
@@ -90,7 +91,7 @@ def divide(
     else:
         divisions = _by_folders(inputs, listing, classes_below) or [whole]
     _refuse_empty(file, divisions)
-    return divisions, _check_disjoint(listing, divisions)
+    return divisions, _check_disjoint(listing, divisions, places)
 
 
 def _by_folders(inputs: Inputs, listing: Catalog, classes_below: int) -> list[Division]:
@@ -190,9 +191,14 @@ def _rows_in_manifest(
     rows = match(manifest.names, listing.names, inputs.base, path, file.recipe.strip)
     for name, line, row in zip(manifest.names, manifest.lines, rows, strict=True):
         if row < 0:
+            name_and_line = f"{name} (line {line})"
+            refuse_namesakes(str(path), [name_and_line], listing.names, file.recipe.strip or "")
+            expected = "expected the path of one file in each line"
+            if example is not None:
+                expected = f"{expected}, such as {example}"
             raise InputError(
-                f"{path}, line {line}: {name} matches no file of `{source_key}`, or several",
-                "expected the path of one file in each line",
+                f"{path}, line {line}: {name} is no file of `{source_key}`",
+                expected,
                 "correct the line, or remove it",
             )
     return rows
@@ -280,8 +286,12 @@ def _accepting(file: RecipeFile, key: Key, patterns: Sequence[str]) -> Callable[
     return accept
 
 
-def _check_disjoint(listing: Catalog, divisions: Sequence[Division]) -> list[str]:
-    """The note on files that are in no split; raises InputError if a file is in two."""
+def _check_disjoint(
+    listing: Catalog, divisions: Sequence[Division], declared: Mapping[str, tuple[str, list[str]]]
+) -> list[str]:
+    """The note on files that are in no split; raises InputError if a file is in two. ``declared``
+    are the places of the splits, if the recipe names them.
+    """
     count = len(listing)
     split_numbers = np.zeros(count, np.int16)  # from 1
     for number, division in enumerate(divisions, 1):
@@ -292,7 +302,7 @@ def _check_disjoint(listing: Catalog, divisions: Sequence[Division]) -> list[str
             raise InputError(
                 f"{listing.names[row]} is in the splits {other.name} and {division.name}",
                 "expected each file in only one split",
-                f"leave this file out of the split {other.name} or {division.name}",
+                _way_out_of_two([declared.get(split.name) for split in (other, division)]),
             )
         split_numbers[places] = number
     undivided = count - int(np.count_nonzero(split_numbers))
@@ -300,6 +310,20 @@ def _check_disjoint(listing: Catalog, divisions: Sequence[Division]) -> list[str
         return []
     verb = "is" if undivided == 1 else "are"
     return [f"{undivided:,} of {count:,} files {verb} in no split, and {verb} left out"]
+
+
+def _way_out_of_two(places: Sequence[tuple[str, list[str]] | None]) -> str:
+    """How a file leaves one of two splits in these places."""
+    lists: list[str] = []
+    for place in places:
+        if place is None:
+            return "leave this file out of one of these splits"
+        place_key, texts = place
+        if place_key == "manifest":
+            lists += texts
+    if len(lists) == 2:
+        return f"remove its line from {' or from '.join(lists)}"
+    return "change `splits` in the recipe: only one of these splits may have it"
 
 
 # by the hash of a name ----------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def read_synsets(path: Path) -> tuple[dict[int, str], dict[int, str]]:
         if match is None or problem:
             raise InputError(
                 f"{path}, line {number}: {problem}",
-                "expected each class once, such as n02119789 1 kit_fox",
+                "expected the id, the number and the name of each class once: n02119789 1 kit_fox",
                 "correct the line, or get the published file",
             )
         known_wnids.add(match[1])
@@ -84,7 +84,7 @@ def refuse_two_forms(paths: Iterable[Path]) -> None:
             raise InputError(
                 f"{first_form} and {path} are the same batch, by their names",
                 "expected one file for each batch",
-                "move one of these files to another folder",
+                "move one of these files out of the folder of the data",
             )
 
 
@@ -99,7 +99,7 @@ def refuse_labels(path: Path, labels: Sequence[Any]) -> None:
         if not is_number or not 1 <= label <= _CLASSES:
             raise InputError(
                 f"{path} has the label {label}",
-                f"expected 1 to {_CLASSES}",
+                f"expected labels from 1 to {_CLASSES}",
                 f"get the published files; if these are of another set, rename {path.name}: it is "
                 "the name of a batch of downsampled ImageNet",
             )

@@ -238,8 +238,15 @@ def _misread_folders(
     elif fault is None:
         fault = misread_inner(files)
     if fault is not None:
-        hint = f"a recipe can say: {fault.choice}"
+        hint = f"move other folders out of {folder}"
+        if fault.choice:
+            hint = f"a recipe can say: {_with_folder(fault.choice, folder)}"
         yield InputError(f"{folder}: {fault.what}", "expected only folders of classes", hint)
+
+
+def _with_folder(choice: str, folder: object) -> str:
+    """The keys of a recipe with the folder, if it is one, in place of "..."."""
+    return choice.replace(".../", f"{folder}/") if Path(str(folder)).is_dir() else choice
 
 
 def _undeclared_folders(

@@ -11,7 +11,9 @@ from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.joined_tables import match_table
 from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.recipes.namesakes import refuse_namesakes
+from imagenet_prep.recipes.path_matching import folders_to_strip
 from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.recipe_lines import flow
 from imagenet_prep.recipes.schema import Labels
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Column
@@ -86,17 +88,21 @@ def match_files(
         _paths_with_places(table, repeated_lines),
         keys.missing,
         "expected every file once",
-        "take them out, or skip such lines with labels: {file: ..., missing: ignore}",
+        "remove such lines, or skip them with labels: {file: ..., missing: ignore}",
     )
     if unmatched_lines and len(listing) < len(inputs.listing):
         unmatched_lines = _unlisted_lines(file, inputs, table, path, unmatched_lines)
-    paths_have = number_of(len(unmatched_lines), "path has", "paths have")
+    paths_are = number_of(
+        len(unmatched_lines),
+        "path is not that of one file in the source",
+        "paths are not those of one file each in the source",
+    )
     notes += left_out(
-        f"{places}: {paths_have} no file in the source, or several",
+        f"{places}: {paths_are}",
         _paths_with_places(table, unmatched_lines),
         keys.missing,
         f"expected the path of one of the files in {inputs.origin}",
-        "take them out, or skip such lines with labels: {file: ..., missing: ignore}",
+        "remove such lines, or skip them with labels: {file: ..., missing: ignore}",
     )
     return rows, notes
 
@@ -107,13 +113,18 @@ def _none_matched(
     """The error for a table without a path of a file: it shows a path of each."""
     first_rows = range(len(table.paths))[:4]  # one more than are listed
     paths = listed(_paths_with_places(table, first_rows))
-    remedy = "if they start with other folders, write `strip: FOLDERS/`"
+    hint = "correct the paths, or get these files"
     if strip:
-        remedy = "correct `strip`"
+        hint = "correct the paths, or `strip` in the recipe"
+    else:
+        folders = folders_to_strip(table.paths, listing.names)
+        if folders:
+            key = f"strip: {flow(folders)}"
+            hint = f"to read the paths without {folders}, write in the recipe {key}"
     return InputError(
-        f"{places}: no path has exactly one file in the source: {paths}",
+        f"{places}: no path is that of one file in the source: {paths}",
         f"expected paths such as {listing.names[0]}",
-        f"correct the paths; or, {remedy} in the recipe",
+        hint,
     )
 
 

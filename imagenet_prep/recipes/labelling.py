@@ -20,6 +20,7 @@ from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.labels import Labelled, label_by_table, may_lack_labels, read_table
 from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.schema import Labels
 from imagenet_prep.recipes.shared_numbering import SharedNumbering
 from imagenet_prep.recipes.splits import are_in_an_image_folder
 from imagenet_prep.sources.catalog import Catalog
@@ -137,8 +138,12 @@ def _refuse_several_labels(
     if table is None or not needs_one_label or not table.is_several:
         return
     key = "record" if is_inception else "stratified"
-    expected = f"expected one label for each file, or no `{key}` in the recipe"
-    raise file.fault((key,), "files can have several labels", expected)
+    hint = f"leave out {key}"
+    labels = file.recipe.labels
+    if isinstance(labels, Labels) and labels.several:
+        hint += "; or, if each file has one label, leave out `several` in labels"
+    problem = "files can have several labels"
+    raise file.fault((key,), problem, "expected one label for each file", hint)
 
 
 def _refuse_keys_of_labels(file: RecipeFile, *, is_inception: bool) -> None:
@@ -150,7 +155,10 @@ def _refuse_keys_of_labels(file: RecipeFile, *, is_inception: bool) -> None:
         expected = (
             "expected class folders, a file that `labels` names, or a table with a column of labels"
         )
-        raise file.fault((keys[0],), "there are no labels", expected)
+        subject = "inception" if keys[0] == "record" else "it"
+        problem = f"{subject} requires labels, and there are none"
+        hint = f"add labels to the recipe, such as labels: FILE; or leave out {keys[0]}"
+        raise file.fault((keys[0],), problem, expected, hint)
 
 
 def _with_shared_numbers(
@@ -165,11 +173,11 @@ def _with_shared_numbers(
     classes = shared.settle(file, labelled.classes)
     if is_inception and labelled.unlabelled:
         files_have = number_of(labelled.unlabelled, "file has", "files have")
-        hint = "take `record` out"
+        hint = "leave out `record`"
         if file.recipe.labels is not None:
             hint += ", or leave such files out with labels: {file: ..., unlabelled: skip}"
         raise file.fault(
-            ("record",), f"{files_have} no label", "every record of Inception needs a label", hint
+            ("record",), f"{files_have} no label", "inception requires a label for each file", hint
         )
     notes = labelled.notes
     if shared.first_label is None:

@@ -94,7 +94,7 @@ def _parse(keys: Labels, name: str, path: AnyPath) -> LabelTable:
         hint = fault.hint or CORRECT
         raise fault_at(fault.place(path), fault.reason, hint=hint) from fault
     if not table.paths:
-        raise InputError(f"{path} has no line with a file", "expected the path of each file")
+        raise InputError(f"{path} names no file", "expected a line for each file, with its path")
     return table
 
 
@@ -242,7 +242,8 @@ def _refuse_floats(file: RecipeFile, values: Sequence[Any], table: LabelTable) -
                 raise LabelsFault(line, f"the label {label} is out of range: {INT64_RANGE}")
             if not float(label).is_integer():
                 reason = f"the label {label} is not a whole number, so it is no class"
-                raise LabelsFault(line, f"{reason}: to keep it as a column, write {option}")
+                hint = f"correct it; or, to store the numbers without classes, write {option}"
+                raise LabelsFault(line, reason, hint)
 
 
 def _as_whole(value: Any) -> Any:
@@ -279,8 +280,17 @@ def _refuse_unknown(
             numbers = f"the classes have the numbers {first_label} to {last_label}"
             if first_label == last_label:
                 numbers = f"the only class has the number {first_label}"
-            hint = "set first_label in the recipe if the first class has another number"
-            raise LabelsFault(line, f"the label is {label}, but {numbers}; {hint}")
+            hint = _hint_on_numbers(values, len(classes.names))
+            raise LabelsFault(line, f"the label is {label}, but {numbers}", hint)
+
+
+def _hint_on_numbers(values: Sequence[Any], class_count: int) -> str:
+    """The remedy for labels that are not the numbers of the classes in the recipe."""
+    numbers = [label for value in values for label in _labels_in(value) if label is not None]
+    lowest, highest = min(numbers), max(numbers)
+    if highest - lowest < class_count:
+        return f"if {lowest} is the first class, write in the recipe: first_label: {lowest}"
+    return "correct the label, or add the missing classes to the recipe"
 
 
 def _several_labels(
@@ -342,10 +352,13 @@ def _refuse_two_signs(file: RecipeFile, values: Sequence[Any], table: LabelTable
     if labels == {NO_LABEL, 1}:
         row = values.index(NO_LABEL)
         line = table.lines[row]
-        hint = "write classes as 0 and 1, or by their names"
+        hint = "write the classes in the file as 0 and 1, or by their names"
         if file.recipe.labels is not None:
-            hint += "; labels: {file: ..., unlabelled: keep} takes -1 as no label"
-        raise LabelsFault(line, f"the labels are -1 and 1, and -1 usually means no label: {hint}")
+            hint += (
+                "; or, if -1 is no label, write in a recipe labels: {file: ..., unlabelled: keep}"
+            )
+        reason = "the labels are -1 and 1, and -1 usually means no label"
+        raise LabelsFault(line, reason, hint)
 
 
 def _without_no_label(value: Any) -> Any:

@@ -48,6 +48,7 @@ NO_LABEL = -1
 
 _NAME_COLUMN = "name it in the recipe: labels: {file: ..., path: COLUMN}"
 _CORRECT_NAME = "correct the name in the recipe, or in the file"
+_CORRECT_RECIPE = "correct `labels` in the recipe"
 _WITHOUT_HEADER = "a file without a header needs labels: {file: ..., header: false}"
 
 
@@ -232,11 +233,13 @@ def _refuse_two_purposes(path: str, split: str | None, labels: Sequence[str]) ->
     """
     purposes = {path: "the paths"} | dict.fromkeys(labels, "the labels")
     if split in purposes:
-        reason = f"the column {split!r} can't hold the splits and {purposes[split]}"
-        raise HeaderFault(0, f"{reason}: expected a column for each")
+        both = f"the splits and of {purposes[split]}"
+        reason = f"the recipe's `labels` names {split!r} as the column of {both}"
+        raise HeaderFault(0, f"{reason}: expected a column for each", _CORRECT_RECIPE)
     for name, count in Counter(labels).items():
         if count > 1:
-            raise HeaderFault(0, f"`one_hot` names the column {name!r} {count:,} times")
+            reason = f"the recipe's `one_hot` names the column {name!r} {count:,} times"
+            raise HeaderFault(0, f"{reason}: expected once", _CORRECT_RECIPE)
 
 
 def _take_columns(columns: dict[str, list[Any]], names: Sequence[str]) -> dict[str, list[Any]]:
@@ -390,8 +393,8 @@ def _column(
     if may_lack_header and FILE_ENDING.search(column):
         raise HeaderFault(
             0,
-            f"the column {column} looks like a file name: if the file has no header, "
-            "write labels: {file: ..., header: false}",
+            f"the recipe's labels.{key} names the column {column}, which looks like a file",
+            f"if the file has no header, write labels: {{file: ..., header: false}} without {key}",
         )
     return column
 
@@ -402,5 +405,11 @@ def _refuse_twice(table: LabelTable) -> None:
     for path, line in zip(table.paths, table.lines, strict=True):
         if path in line_of_path:
             first_place = f"{table.unit} {line_of_path[path]}"
-            raise LabelsFault(line, f"{path!r} is in {first_place} already")
+            hint = ""
+            if table.labels is not None:
+                hint = (
+                    "remove one of these lines; or, if a file has several labels, "
+                    "write labels: {file: ..., several: lines}"
+                )
+            raise LabelsFault(line, f"{path!r} is in {first_place} already", hint)
         line_of_path[path] = line

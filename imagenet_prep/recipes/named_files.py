@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -47,7 +48,13 @@ def list_by_patterns(
     for folder, _ in rooted_patterns:
         if folder != base:
             problem = f"the patterns start in {base} and in {folder}"
-            raise file.fault(key, problem, "expected all patterns to start in one folder")
+            expected = "expected all patterns to start in one folder"
+            shared_folder = os.path.commonpath([base, folder])
+            hint = (
+                f"give --raw {shlex.quote(shared_folder)}, and write all paths of the recipe from "
+                "that folder"
+            )
+            raise file.fault(key, problem, expected, hint)
     listings: list[Catalog] = []
     all_remarks: list[Remarks] = []
     for _, pattern in rooted_patterns:
@@ -86,7 +93,8 @@ def _root_pattern(file: RecipeFile, key: Key, pattern: str, root: Path) -> tuple
     fixed_folders, _ = split_pattern(relative)
     need_path(file, key, below(base, fixed_folders), "folder")
     if ".." in relative.split("/"):
-        raise file.fault(key, problem, "expected .. only before the first folder with *, ? or [")
+        problem = f"{shortened(pattern)!r} has .. after a folder with *, ? or ["
+        raise file.fault(key, problem, "expected .. only before the first such folder")
     return base, relative
 
 

@@ -101,6 +101,20 @@ def _shared_leads(paths: Sequence[str]) -> Iterator[str]:
         yield lead
 
 
+def folders_to_strip(paths: Sequence[str], names: Iterable[str]) -> str:
+    """The folders that all paths start with, and without which some end the names of files; "" for
+    none.
+    """
+    ends: set[str] = set()
+    for name in names:
+        parts = name.split("/")
+        ends.update("/".join(parts[place:]) for place in range(len(parts)))
+    for folders in _shared_leads(paths):
+        if any(path.removeprefix(folders) in ends for path in paths):
+            return folders
+    return ""
+
+
 def _finder_by_ends(names: Sequence[str], paths: Sequence[str]) -> Callable[[str], int]:
     """Finds the only file whose name ends with a path of folders."""
     depths = {path.count("/") for path in paths if "/" in path}

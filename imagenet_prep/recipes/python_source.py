@@ -152,7 +152,7 @@ def refuse_unsealed(file: RecipeFile, data_dir: object, elsewhere: OptionValues 
     return UsageError(
         f"{place}: the stored rows of {function} are missing or damaged in {data_dir}",
         "expected the rows that convert stored: no other command runs the function",
-        Hint("run it again: ", again),
+        Hint("run convert again: ", again),
     )
 
 
@@ -237,7 +237,7 @@ def _seal(function: Function, layout: Layout) -> Path:
         raise UsageError(
             what,
             "expected a folder of this machine for the rows of a function",
-            f"choose one {'with --output' if layout.output else 'as DATA_DIR'}",
+            f"name a local folder {'with --output' if layout.output else 'as DATA_DIR'}",
         )
     folder = folder.absolute()  # the function may change the current folder
     make_folder(folder)

@@ -88,7 +88,9 @@ class RecipeFile(Struct, frozen=True):
             missing = re.search(r"missing required field `(.*)`", problem)
             if missing:
                 name = missing[1]
-                raise self.fault(fault_key, f"no `{name}`", f"expected {name}: ...") from error
+                example = _example_of(fault_key) or f"{name}: ..."
+                problem = f"it has no key `{name}`"
+                raise self.fault(fault_key, problem, f"expected {example}") from error
             unknown = re.search(r"unknown field `(.*)`", problem)
             if unknown:
                 unknown_key = (*fault_key, unknown[1])
@@ -98,7 +100,15 @@ class RecipeFile(Struct, frozen=True):
             for step in steps:
                 part = part[step]
             expected = expected_words(problem, _type_at(kind, fault_key))
+            if expected == "expected a mapping":
+                example = _example_of(fault_key)
+                expected += f", for example {example}" if example else ""
             raise self.fault(fault_key, f"{value_in_words(part)} is not valid", expected) from error
+
+
+def _example_of(key: Key) -> str:
+    """An example of a key of the recipe that has keys itself; "" for another one."""
+    return _EXAMPLES.get(key[0], "") if len(key) == 1 else ""
 
 
 def _expected_key(kind: Any, key: Key) -> str:
@@ -278,7 +288,9 @@ class _Nodes:
         """The text of a scalar; YAML can say what UTF-8 can't write, and what no path can hold."""
         if not isinstance(node.value, str):
             raise self._refusal(
-                node.start_mark.line, f"{subject} that is not text", "expected the name of a key"
+                node.start_mark.line,
+                f"{subject} is no text",
+                "expected a name, such as source, before the colon",
             )
         text = _join_surrogates(node.value)
         if text is None:
@@ -326,6 +338,16 @@ def _mark_of(event: yaml.Event) -> str:
         return f"the anchor &{shortened(anchor)}"
     return f"the tag {shortened(tag)}" if tag else ""
 
+
+_EXAMPLES: dict[str | int, str] = {
+    "source": "source: {folders: FOLDER}",
+    "labels": "labels: {file: FILE}",
+    "boxes": "boxes: {coco: FILE}",
+    "mask": "mask: {folder: FOLDER}",
+    "splits": "splits: {train: 0.9, test: 0.1}",
+    "expected": "expected: {images: 1000}",
+}
+"""A value of each key that has keys itself, for messages."""
 
 _ANOTHER_LINE = ("expected <block end>", "expected '<document start>'")
 """The start of PyYAML's problem with a line that is no part of what was before it."""

@@ -20,6 +20,12 @@ ROOT_VARIABLE = "DATAPATH"
 NOT_THERE = "is not there"
 """The problem of a path that leads to nothing."""
 
+OUTSIDE = (
+    "put the recipe into a folder that holds all of the data, or give that folder as --raw; "
+    "and write all paths of the recipe from there"
+)
+"""The hint for a path that leads out of the folder of the data."""
+
 P = TypeVar("P", bound=AnyPath)
 
 

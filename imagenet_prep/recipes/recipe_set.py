@@ -263,8 +263,9 @@ class RecipeSet(CheckedDataset):
 
         if self.path is None:
             raise InputError(
-                f"the recipe of {self.name} is not known: plan/plan.json is damaged or missing",
-                "expected that file below imagenet-prep/ in the folder of the shards",
+                f"the recipe of {self.name} is not known: imagenet-prep/plan/plan.json in the "
+                "folder of the shards is damaged or missing",
+                "expected that file: it names the recipe",
                 Hint(
                     "run the same ",
                     mention("convert"),
@@ -276,7 +277,8 @@ class RecipeSet(CheckedDataset):
             raise InputError(
                 f"{self.path}, the recipe of these shards, {problem}",
                 "expected the recipe that the shards were made from",
-                "put it back, and run the same command again",
+                "put it back, and run the same command again; or, if it was moved, run the same "
+                "convert with --config and its new path",
             )
 
     def plan(
@@ -392,8 +394,8 @@ class RecipeSet(CheckedDataset):
                 f"{problem}: {', '.join(names)}",
                 difference,
                 Hint(
-                    "bring back the recorded recipe, files and versions of libraries; or, to make "
-                    "the set again with these, ",
+                    "restore the recipe, the files and the versions of libraries as they were; or, "
+                    "to make the set again as they are now, ",
                     CONVERT_AGAIN,
                 ),
             )

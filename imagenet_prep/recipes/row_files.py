@@ -22,6 +22,8 @@ from imagenet_prep.recipes.box_policy import fault
 from imagenet_prep.recipes.folder_words import split_name
 from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.recipe_lines import flow
+from imagenet_prep.recipes.recipe_paths import OUTSIDE
 from imagenet_prep.recipes.row_marks import RowMarks, find_masks
 from imagenet_prep.recipes.row_source import RowImage, Rows
 from imagenet_prep.recipes.source_rules import SPLIT_NAME, SPLIT_SIGNS
@@ -175,12 +177,11 @@ def _base_of(images: Sequence[RowImage], paths: Sequence[str], root: Path) -> Pa
         if not outside:
             return Path(name_of(base))
     image, path = outside[0]
-    hint = (
-        "if another machine put folders before the paths, run init with --strip PREFIX, "
-        "or write `strip: PREFIX` "
-        "in the recipe; or put the recipe into a folder that holds all of the data, "
-        "and write its paths from there"
-    )
+    hint = OUTSIDE
+    prefix, count = find_prefix(images)
+    if prefix:
+        have = number_of(count, "image is", "images are")
+        hint = f"{have} there without {prefix}: write in the recipe strip: {flow(prefix)}"
     raise fault(
         image.where, f"{path} is outside of the data", f"expected a path below {root}", hint
     )
@@ -361,8 +362,7 @@ def _not_there(
         are_absent = all(lost_reason.startswith(_ABSENT) for _, lost_reason in lost)
         problem = "do not exist" if are_absent else "can't be read"
         first = str(path) if reason == _ABSENT[0] else what
-        what = f"{count} of {len(names):,} {problem}, first: {first}"
-        expected += f"; next: {listed(next_names)}"
+        what = f"{count} of {len(names):,} {problem}: {first}, {listed(next_names)}"
     hint = (
         f"correct the rows, or bring the files back; relative paths start at {images[row].folder}"
     )
@@ -387,7 +387,9 @@ def _splits_of(file: RecipeFile, images: Sequence[RowImage]) -> list[str]:
     split_of_value = _declared_values(file)
     if split_of_value and has_none:
         raise file.fault(
-            ("splits",), "no row names a split", "expected a column split with these values"
+            ("splits",),
+            "no row names a split",
+            f"expected a column split with the values {listed(split_of_value)}",
         )
     is_divided_otherwise = file.recipe.splits is not None and not split_of_value
     if has_none or is_divided_otherwise:

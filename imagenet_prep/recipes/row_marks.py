@@ -14,7 +14,7 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.box_files import BoxFile, Marked
 from imagenet_prep.recipes.box_policy import NO_PIXELS, Size, fault
-from imagenet_prep.recipes.recipe_paths import fault_of_path
+from imagenet_prep.recipes.recipe_paths import OUTSIDE, fault_of_path
 from imagenet_prep.recipes.row_objects import RowObject
 from imagenet_prep.recipes.row_source import RowImage
 from imagenet_prep.sources.names import name_of
@@ -109,8 +109,8 @@ def _from_here(path: AnyPath) -> str:
 def _refuse_other_size(image: RowImage, size: Size) -> None:
     """Raise InputError if the row of an image has another size."""
     if image.size not in (None, size):
-        problem = f"the size is {_shown(image.size)}"
-        raise fault(image.where, problem, f"expected {_shown(size)}, as the image has")
+        problem = f"width x height is {_shown(image.size)}"
+        raise fault(image.where, problem, f"expected {_shown(size)}, the size of {image.file_name}")
 
 
 def _add_objects(
@@ -179,8 +179,9 @@ def _class_columns(
         return {"text": str(label)}
     number = int(label)
     if names and number >= len(names):
+        numbers = "0" if len(names) == 1 else f"0 to {len(names) - 1}"
         class_names = number_of(len(names), "class has a name", "classes have names")
-        expected = f"expected a number below {len(names)}: only {class_names}"
+        expected = f"expected {numbers}: only {class_names}, and the first is class 0"
         raise fault(place, f"the class of a box is {number}", expected)
     name = names[number] if names else str(number)
     file.classes[number] = name
@@ -250,7 +251,7 @@ def _check_mask(path: Path, image: RowImage, root: Path) -> None:
     """Raise InputError unless a mask is a PNG below the folder of the data."""
     if not path.is_relative_to(root):
         problem = f"the mask {path} is outside of the data"
-        raise fault(image.where, problem, f"expected a path below {root}")
+        raise fault(image.where, problem, f"expected a path below {root}", OUTSIDE)
     problem = fault_of_path(path, "file")
     if problem:
         raise fault(image.where, f"the mask {path} {problem}", "expected a PNG file")

@@ -46,7 +46,7 @@ def read_objects(value: Any, place: str) -> list[RowObject]:
     boxes, labels = _boxes_and_labels(value, place)
     if len(boxes) != len(labels):
         counts = number_of(len(boxes), "box", "boxes"), number_of(len(labels), "class", "classes")
-        problem = " and ".join(counts)
+        problem = f"objects has {' and '.join(counts)}"
         raise fault(place, problem, "expected one class for each box")
     return [_object_of(box, label, place) for box, label in zip(boxes, labels, strict=True)]
 

@@ -246,12 +246,13 @@ def find_roles(
         InputError: a column is missing.
     """
     columns = dict.fromkeys(names)
-    for column, content in ((image, "images"), (label, "labels")):
+    for column, content, option in ((image, "images", "image"), (label, "labels", "label")):
         if isinstance(column, str) and column not in columns:
             expected = f"expected {one_of(columns)}"
             if not columns:
                 expected = "expected a column of this name, got none"
-            raise fault(place, f"no column {column} for the {content}", expected)
+            hint = f"correct the name of this column, {column}, in the recipe or after --{option}"
+            raise fault(place, f"no column {column} for the {content}", expected, hint)
     box_class = _box_class_column(columns, place)
     if label is None:
         usual_names = ("label", "class") if box_class is None else ("label",)
@@ -286,7 +287,8 @@ def _box_class_column(columns: Mapping[str, Any], place: str) -> str | None:
         expected = "expected a column class or category"
         if "label" in columns:
             expected += "; label is the class of the whole image"
-        raise fault(place, "no column has the class of each box", expected)
+        hint = "rename the column with the class of each box: class"
+        raise fault(place, "no column has the class of each box", expected, hint)
     return box_class
 
 

@@ -174,12 +174,16 @@ def _parquet_rows(path: Path, split: str) -> tuple[list[str], Iterator[TableRow]
     Raises:
         InputError: it is damaged, or holds the images themselves.
     """
-    from imagenet_prep.sources.parquets import has_images, read_table
+    from imagenet_prep.sources.parquets import first_heads, has_images, read_table
 
     if has_images(path):
         expected = "expected texts and numbers, which name and describe images"
-        hint = "if they are images, write `parquet` in place of `table` in the recipe's `source`"
-        raise InputError(f"{path} has a column of bytes", expected, hint)
+        column, _ = first_heads(path)
+        hint = (
+            f"if {column} holds images, write `parquet` in place of `table` in the recipe's "
+            f"`source`; otherwise write the file again without {column}"
+        )
+        raise InputError(f"{path} has a column of bytes, {column}", expected, hint)
     columns = read_table(path)
     first_column: Sequence[Any] = next(iter(columns.values()), ())
     numbers = range(1, len(first_column) + 1)

@@ -58,11 +58,11 @@ def _no_files(place: str, inputs: Inputs) -> InputError:
     if not skipped:
         return NoFilesError(f"{place}: no files in {inputs.origin}", "expected at least one")
     problem = f"{place}: no file in {inputs.origin} can be used"
-    hint = _hint_on_hidden(inputs.remarks.passed.get(HIDDEN, ()))
+    hint = hint_on_hidden(inputs.remarks.passed.get(HIDDEN, ()))
     return NoFilesError(problem, "; ".join(skipped), hint)
 
 
-def _hint_on_hidden(paths: Sequence[str]) -> str:
+def hint_on_hidden(paths: Sequence[str]) -> str:
     """The advice on hidden files; "" if there are none."""
     if not paths:
         return ""

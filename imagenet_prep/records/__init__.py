@@ -122,15 +122,26 @@ def _matching(pattern: str) -> list[Path]:
                 "expected a TFRecord file, or a pattern that matches some",
             )
     if not names:
-        raise UsageError(
-            f"{path} is {kind_in_words(path)}", "expected a TFRecord file, or a pattern"
-        )
+        what = f"{path} is {kind_in_words(path)}"
+        raise UsageError(what, "expected a TFRecord file, or a pattern", _advised(path))
     paths = list(map(Path, names))
     for path in paths:
         if not path.is_file():
             expected = f"expected {pattern} to match TFRecord files only"
-            raise UsageError(f"{path} is {kind_in_words(path)}", expected)
+            hint = _advised(path.parent)
+            raise UsageError(f"{path} is {kind_in_words(path)}", expected, hint)
     return paths
+
+
+def _advised(folder: Path) -> str:
+    """The advice to read the shards in a folder by a pattern; "" if it has none."""
+    if not folder.is_dir():
+        return ""
+    splits = sorted(filter(None, map(split_of, os.listdir(folder))))
+    if not splits:
+        return ""
+    pattern = f"{glob.escape(str(folder))}/{splits[-1]}-*-of-*"
+    return f"for the shards of a split in {folder}: {pattern!r}"
 
 
 def _iter_parsed(files: Iterable[Path], parse: Callable[[memoryview], T]) -> Iterator[T]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import struct
@@ -32,7 +33,10 @@ _SCALARS = (int, float, str, *_BYTES)  # a bool is an int
 _PLAIN = frozenset((*_SCALARS, bool))
 _EXPECTED = "expected bool, int, float, str or bytes, or a flat list or an array of them"
 _AS_TEXT = "as a text; if you give a schema, its kind is 'bytes'"
-_CONVERT = "convert it to one of these; numpy.asarray does so for a tensor"
+_CONVERT = (
+    "convert it: str(value) for a text, list(value) for a set, numpy.asarray(value) for a tensor; "
+    "of an image, write the bytes of its file"
+)
 
 
 class _Hints(NamedTuple):
@@ -44,11 +48,12 @@ class _Hints(NamedTuple):
 
 _OF_FEATURES = _Hints(
     if_none="put a value in place of None, or leave this feature out of the record",
-    if_nested="flatten it, or write it as a feature list of a SequenceExample",
+    if_nested="flatten it: [1, 2, 3, 4] for [[1, 2], [3, 4]]; or write it as a feature list of a "
+    "SequenceExample",
 )
 _OF_STEPS = _Hints(
     if_none="put a value in place of None; a step without values is []",
-    if_nested="flatten each step",
+    if_nested="flatten each step: [[1, 2], [3]] has two",
 )
 
 
@@ -178,6 +183,17 @@ class Encoder:
         self._first_kinds.update(kinds)
 
 
+def refuse_single(records: object) -> None:
+    """Raise UsageError for one record in place of several: its keys or bytes are no records."""
+    is_message = callable(getattr(records, "SerializeToString", None))
+    if is_message or isinstance(records, (Mapping, SequenceExample, str, *_BYTES)):
+        raise UsageError(
+            f"records is of type {type(records).__name__}",
+            "expected a list of records, or a generator",
+            "write one record as a list: [record]",
+        )
+
+
 def _serialized(record: object) -> bytes | None:
     """The bytes of a record that is already encoded; None otherwise."""
     serialize = getattr(record, "SerializeToString", None)
@@ -243,7 +259,9 @@ def steps_of(value: Any, kind: Kind | None = None) -> tuple[Feature | None, ...]
         ValueRuleError: a step is not a feature, or the value is not a list.
     """
     if isinstance(value, _SCALARS) or not (isinstance(value, Sequence) or _is_array(value)):
-        raise ValueRuleError(f"it is of type {type(value).__name__}: expected a list of steps")
+        found = f"it is of type {type(value).__name__}"
+        hint = "a step is a value or a flat list: [1, 2] and [[1, 2], [3]] have two steps"
+        raise ValueRuleError(f"{found}: expected a list of steps", hint)
     steps = [_flat(step, _OF_STEPS) for step in value]
     kind = kind or _infer(itertools.chain.from_iterable(steps))
     return tuple(_build(step, kind) for step in steps)
@@ -294,9 +312,11 @@ def _unwrapped(array: Any) -> Any:
     dtype = getattr(array, "dtype", None)
     if fields := getattr(dtype, "names", None):
         found = f"it holds NumPy's structured values, with the fields {', '.join(fields)}"
-        raise ValueRuleError(f"{found}: {_EXPECTED}", "write each field under its own name")
+        raise ValueRuleError(
+            f"{found}: {_EXPECTED}", f"write each as a feature: value[{fields[0]!r}]"
+        )
     if getattr(dtype, "kind", None) in ("m", "M"):
-        raise ValueRuleError(f"it holds {dtype}: {_EXPECTED}", "write a number or a text")
+        raise ValueRuleError(f"it holds {dtype}: {_EXPECTED}", "write texts: value.astype(str)")
     return array.tolist()
 
 
@@ -394,7 +414,11 @@ def utf8(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         character = text[error.start]
+        handler = "surrogatepass"
+        with contextlib.suppress(UnicodeEncodeError):
+            text.encode(errors="surrogateescape")
+            handler = "surrogateescape"  # of a file whose name is not UTF-8
         raise ValueRuleError(
             f"it holds the character {character!r}, which UTF-8 can't express",
-            "write the text as bytes",
+            f"write it as bytes: text.encode(errors={handler!r})",
         ) from None

@@ -12,8 +12,9 @@ from typing import Any, cast, get_args
 
 from imagenet_prep.errors import BusyError, SpaceError, UsageError
 from imagenet_prep.hints import Hint
-from imagenet_prep.records.encoder import Encoder, Writable
+from imagenet_prep.records.encoder import Encoder, Writable, refuse_single
 from imagenet_prep.storage.durable import make_folders
+from imagenet_prep.storage.files import kind_in_words
 from imagenet_prep.storage.layout import parse_shard_name, shard_name
 from imagenet_prep.storage.local import LocalStore
 from imagenet_prep.storage.location import Sink, refuse_url
@@ -42,7 +43,7 @@ def _check_target(target: Path) -> None:
     with writing_all_of(target):
         if not target.name or (target.exists() and not target.is_file()):
             raise UsageError(
-                f"{target} exists, and is not a plain file",
+                f"{target} is {kind_in_words(target)}",
                 "expected the name of a file, new or to be replaced",
             )
 
@@ -73,6 +74,7 @@ def write(
         BusyError: another process is writing that file.
         WriteError: the system refuses to write.
     """
+    refuse_single(records)
     with open_writer(path, compression, schema=schema) as file:
         for record in records:
             file.write(record)

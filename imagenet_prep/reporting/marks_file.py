@@ -5,16 +5,19 @@ names_of_none: Marks, and the images of several sets -> the names that none of t
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import mention
+from imagenet_prep.escaping import command, mention
 from imagenet_prep.hints import Hint
+from imagenet_prep.recipes.json_faults import read_json
+from imagenet_prep.recipes.label_cells import are_all
 from imagenet_prep.recipes.labels_file import PATHS
-from imagenet_prep.recipes.table_rows import LabelsFault, form_of, read_rows
+from imagenet_prep.recipes.table_rows import FILE_ENDING, Form, LabelsFault, form_of, read_rows
 from imagenet_prep.reporting.census import Census
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.storage.location import AnyPath
@@ -65,20 +68,16 @@ class MarkedImages(Struct, frozen=True):
 
 
 def read_marks(path: AnyPath) -> Marks:
-    """The flagged images of a CSV file (or TSV, or JSON lines, by its ending).
+    """The flagged images of a CSV file (or TSV, or JSON lines, by its ending); or of a list of
+    file names, one a line or in JSON.
 
     Raises:
         InputError: it can't be read, or has no column of file names, or no row.
     """
     form = form_of(path.name)
-    try:
-        lines, columns = read_rows(read_plain(path), "csv" if form == "lines" else form)
-    except LabelsFault as error:
-        raise InputError(
-            f"{error.place(path)}: {error.reason}",
-            f"expected {_FORMS.get(form, 'a CSV file')} in UTF-8 with a column {either(PATHS)}",
-            f"correct the file, or save the table as {path.stem}.csv: UTF-8, with a header line",
-        ) from error
+    lines, columns = _read_table(path, form)
+    if not columns:
+        raise _no_rows(path)
     unit = "entry" if form == "json" else "line"
     name_column = _name_column(path, columns)
     reason_column = next((name for name in REASONS if name in columns), None)
@@ -100,12 +99,55 @@ def read_marks(path: AnyPath) -> Marks:
         texts = (reason, f"score {score}" if score else "")
         marks[name] = Mark(reason, ", ".join(filter(None, texts)))
     if not marks:
-        raise InputError(
-            f"{path} has no rows",
-            "expected rows that each name an image",
-            "add the names of the images, or leave out --mark",
-        )
+        raise _no_rows(path)
     return Marks(path.name, marks, tuple(repeated))
+
+
+def _no_rows(path: AnyPath) -> InputError:
+    return InputError(
+        f"{path} has no rows",
+        "expected rows that each name an image",
+        "add the names of the images, or leave out --mark",
+    )
+
+
+_Table = tuple[Sequence[int], Mapping[str, Sequence[Any]]]
+"""The line of each row, and the values of each column."""
+
+
+def _read_table(path: AnyPath, form: Form) -> _Table:
+    """The table in a file; a list of file names becomes one of one column."""
+    content = read_plain(path)
+    try:
+        if form == "json":
+            return _names_of_json(content) or read_rows(content, form)
+        table = read_rows(content, "csv" if form == "lines" else form)
+        header = [*table[1]]
+        if form != "jsonl" and len(header) == 1 and FILE_ENDING.search(header[0]):
+            lines, columns = read_rows(content, "csv", header=False)
+            return lines, {PATHS[0]: columns["1"]}
+    except LabelsFault as error:
+        hint = "correct the file"
+        if form != "csv":
+            hint += f", or save the table as {path.stem}.csv: UTF-8, with a header line"
+        what = f"{error.place(path)}: {error.reason}"
+        if form == "json" and not error.line:
+            what = f"{path} is no list of objects, and no list of file names"
+        raise InputError(
+            what,
+            f"expected {_FORMS.get(form, 'a CSV file')} in UTF-8 with a column {either(PATHS)}",
+            hint,
+        ) from error
+    return table
+
+
+def _names_of_json(content: bytes) -> _Table | None:
+    """The table of a JSON list of file names; None for any other content."""
+    with contextlib.suppress(ValueError, RecursionError):
+        names = read_json(content.decode("utf-8-sig"))
+        if names and isinstance(names, list) and are_all(names, str):
+            return range(1, len(names) + 1), {PATHS[0]: names}
+    return None
 
 
 def _name_column(path: AnyPath, columns: Mapping[str, Sequence[Any]]) -> str:
@@ -127,11 +169,11 @@ def _cell(columns: Mapping[str, Sequence[Any]], name: str | None, row: int) -> s
     return "" if value is None else str(value).strip()
 
 
-def find_marked(marks: Marks, census: Census, set_name: str) -> MarkedImages:
+def find_marked(marks: Marks, census: Census, set_name: str, shard: AnyPath) -> MarkedImages:
     """The flagged images among the records of a set.
 
     A name with folders stands for the record whose name it ends with: /data/train/a/1.jpg for
-    a/1.jpg, or for 1.jpg.
+    a/1.jpg, or for 1.jpg. ``shard`` is the path of one, whose names an error advises to look at.
 
     Raises:
         InputError: no record has any of the names, and they are of this set alone.
@@ -151,7 +193,8 @@ def find_marked(marks: Marks, census: Census, set_name: str) -> MarkedImages:
             mark_by_row.setdefault(row, mark)
     if not mark_by_row and not marks.of_several_sets:
         record_name = next(filter(None, census.list_filenames()), "")
-        raise _no_match(marks, set_name, record_name)
+        show = Hint("to see the names in the records: ", command("show", shard))
+        raise _no_match(marks, set_name, show, record_name)
     count = number_of(len(mark_by_row), "image")
     remarks = [f"{count} named in {marks.file_name}"]
     if unknown_names and not marks.of_several_sets:
@@ -181,7 +224,8 @@ def names_of_none(
     """
     unknown = set(marks.by_name).intersection(*unknown_by_set)
     if len(unknown) == len(marks.by_name):
-        raise _no_match(marks, folder_name)
+        show = Hint("compare the names with those that ", mention("show"), " prints")
+        raise _no_match(marks, folder_name, show)
     return [name for name in marks.by_name if name in unknown]
 
 
@@ -191,8 +235,10 @@ def _endings(name: str) -> list[str]:
     return ["/".join(parts[start:]) for start in range(len(parts))]
 
 
-def _no_match(marks: Marks, place: str, record_name: str | None = None) -> InputError:
-    """The error that nothing in a place is named; ``record_name`` is "" if records have none."""
+def _no_match(marks: Marks, place: str, show: Hint, record_name: str | None = None) -> InputError:
+    """The error that nothing in a place is named; ``show`` is how to see the names of records, and
+    ``record_name`` is "" if records have none.
+    """
     what = f"{marks.file_name} names no image of {place}"
     names = number_of(len(marks.by_name), "name")
     found = f"found {names}: {listed(marks.by_name)}"
@@ -200,8 +246,4 @@ def _no_match(marks: Marks, place: str, record_name: str | None = None) -> Input
         expected = "expected records with file names, but these records hold none"
         return InputError(what, f"{expected}; {found}", "leave out --mark")
     example = f", such as {record_name}" if record_name else ""
-    return InputError(
-        what,
-        f"expected names as in the records{example}; {found}",
-        Hint("compare the names with those that ", mention("show"), " prints"),
-    )
+    return InputError(what, f"expected names as in the records{example}; {found}", show)

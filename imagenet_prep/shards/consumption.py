@@ -275,9 +275,9 @@ def _other(file: Path, record: Path) -> InputError:
 
 def _start_again(folder: Path) -> Hint:
     return Hint(
-        f"move {folder} away and get the raw data again with ",
+        f"move {folder} away, get the raw data again with ",
         mention("download"),
-        ": finished shards are kept",
+        ", and run the same command again: finished shards are kept",
     )
 
 

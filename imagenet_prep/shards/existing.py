@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msgspec import Struct
 
 from imagenet_prep.datasets.plan_differences import changed_images, differences
 from imagenet_prep.errors import UsageError
-from imagenet_prep.escaping import command
+from imagenet_prep.escaping import CommandLine
 from imagenet_prep.hints import Hint
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import ILSVRC2012, RECIPE, Manifest
@@ -110,9 +110,15 @@ class ExistingShards(Struct, frozen=True):
             hint,
         )
 
-    def refuse_replaced(self, records: SetRecords, plan: Plan, changed: Mapping[str, str]) -> None:
-        """Raise UsageError for finished shards that were made differently;
-        ``changed`` has the evidence by name.
+    def refuse_replaced(
+        self,
+        records: SetRecords,
+        plan: Plan,
+        changed: Mapping[str, str],
+        boxes_command: Callable[[Layout, str], CommandLine],
+    ) -> None:
+        """Raise UsageError for finished shards that were made differently; ``changed`` has the
+        evidence by name. ``boxes_command`` makes the file of a split's boxes again.
         """
         if not self.replaced:
             return
@@ -120,9 +126,15 @@ class ExistingShards(Struct, frozen=True):
         count = number_of(len(self.replaced), "shard was", "shards were")
         recorded_set = records.usable_manifest or records.plan
         changes = differences(plan, recorded_set) if recorded_set is not None else []
-        boxes_hint = _hint_to_restore_boxes(recorded_set, records.layout, plan, changes)
+        boxes_hint = ""
+        if lost_split := _split_without_boxes(recorded_set, plan, changes):
+            boxes_hint = Hint(
+                "bring the boxes back, then run the same convert: ",
+                boxes_command(records.layout, lost_split),
+                "    (--overwrite would leave the boxes out)",
+            )
         overwrite = "make the shards again with --overwrite"
-        if _has_other_images(plan, changes):
+        if evidence or _has_other_images(plan, changes):
             overwrite = f"if images changed by mistake, restore them; or {overwrite}"
         raise UsageError(
             f"{count} made from other inputs or with other settings, {self.replaced[0]} first",
@@ -235,10 +247,10 @@ def _of_another_set(layout: Layout, plan: Plan, split: str) -> UsageError:
     )
 
 
-def _hint_to_restore_boxes(
-    recorded_set: Manifest | Plan | None, layout: Layout, plan: Plan, changes: Sequence[str]
+def _split_without_boxes(
+    recorded_set: Manifest | Plan | None, plan: Plan, changes: Sequence[str]
 ) -> str:
-    """The advice if the finished shards have boxes, and their file is gone; or "".
+    """The first split whose finished shards have boxes, and whose file of boxes is gone; or "".
 
     --overwrite would lose the boxes. Boxes alone don't make other images those of the shards.
     """
@@ -252,13 +264,7 @@ def _hint_to_restore_boxes(
         recorded_totals = recorded_set.totals.get(split)
         had_boxes = recorded_totals is not None and recorded_totals.boxes > 0
         if had_boxes and totals.boxes == 0:
-            elsewhere = Layout(layout.data_dir, layout.raw).elsewhere()
-            annotate = command("annotate", layout.data_dir, elsewhere)
-            return Hint(
-                "bring the boxes back, then convert again: ",
-                annotate,
-                "    (--overwrite would leave the boxes out)",
-            )
+            return split
     return ""
 
 

@@ -167,13 +167,18 @@ def _take_up(paths: Sequence[Path], sizes: Sequence[int]) -> None:
 
 
 def _damaged(path: AnyPath, detail: str) -> InputError:
+    """The error for a bundle; raw data that was consumed has no other copy of its images."""
+    folder = path.parent.parent
+    if not (folder / "record.json").exists():
+        hint = "run the same command again: it copies the images from the raw data again"
+        return InputError(f"{path} is not as it was written", detail, hint)
     return InputError(
         f"{path} is not as it was written, and its images may exist nowhere else",
         detail,
         Hint(
-            "if the raw data is there, run the same command again; if it was consumed, move "
-            f"{path.parent.parent} away and get the raw data again with ",
+            f"move {folder} away, get the raw data again with ",
             mention("download"),
+            ", and run the same command again: finished shards are kept",
         ),
     )
 

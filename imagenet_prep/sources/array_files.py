@@ -30,12 +30,14 @@ from imagenet_prep.sources.slices import Buffer, Container, ReadOrder, Row
 from imagenet_prep.sources.stored_arrays import (
     INTACT_OR_NPZ,
     SAVE_AS_NPZ,
+    ArrayLike,
     OtherFormError,
     StoredArray,
     check_expansion,
     check_rows,
     damage_named,
     remedy_of,
+    stored_rows,
 )
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.memory_maps import open_plain
@@ -208,14 +210,15 @@ def _of_npy(
     path: Path,
     opened: Callable[[], IO[bytes]],
     size: int,
-    in_c_order: str = "numpy.save('data.npy', numpy.ascontiguousarray(array))",
+    load: Callable[[], ArrayLike] | None = None,
 ) -> StoredArray:
+    """The array in an .npy, or in an entry of an .npz, which ``load`` reads as a whole: rows of
+    Fortran order are not in one piece.
+    """
     with opened() as file:
         head = io.BytesIO(file.read(_LARGEST_HEADER))
         shape, is_fortran, dtype = read_npy_header(head, has_texts=True)
         start = head.tell()
-    if is_fortran and len(shape) > 1:
-        raise OtherFormError("it is stored in Fortran order", f"save it in C order: {in_c_order}")
     stored = _checked(StoredArray(path, shape, dtype, opened, start), 0, size)
     expected = start + prod(shape) * dtype.itemsize
     if expected != size:
@@ -223,10 +226,16 @@ def _of_npy(
         raise OtherFormError(
             f"{found}: expected {expected:,} for the shape {shape} of {dtype}", INTACT_OR_NPZ
         )
-    return stored
+    if not is_fortran or len(shape) < 2:
+        return stored
+    if load is None:
+        load = functools.partial(np.memmap, path, dtype, "r", start, shape, "F")
+    return stored_rows(path, load)
 
 
-_NPZ_IN_C_ORDER = "numpy.savez('data.npz', x=numpy.ascontiguousarray(images), y=labels)"
+def _load_entry(path: Path, name: str) -> Any:
+    with zipfile.ZipFile(path) as archive, archive.open(name) as file:
+        return np.lib.format.read_array(file, allow_pickle=False)
 
 
 def _of_npz(path: Path) -> dict[str, StoredArray]:
@@ -241,7 +250,7 @@ def _of_npz(path: Path) -> dict[str, StoredArray]:
         check_expansion(name, size, max(member.compress_size, 1))
         opener = functools.partial(opened, name)
         try:
-            array = _of_npy(path, opener, size, _NPZ_IN_C_ORDER)
+            array = _of_npy(path, opener, size, functools.partial(_load_entry, path, name))
         except ArrayError as error:
             raise OtherFormError(f"{name}: {error}", remedy_of(error)) from error
         arrays[name.removesuffix(".npy")] = array

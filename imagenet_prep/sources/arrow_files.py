@@ -20,7 +20,7 @@ from imagenet_prep.sources.parquets import (
     changed_row,
     check_pyarrow,
     faults_named,
-    without_image,
+    refuse_without_bytes,
 )
 from imagenet_prep.sources.slices import Buffer, Container, Row
 from imagenet_prep.storage.location import local_path
@@ -70,8 +70,7 @@ def iter_arrow_samples(path: Path, schema: Schema) -> Iterator[ParquetRow]:
     first = 0
     for batch in _open(path).to_batches():
         content, paths = parts_of(batch.column(schema.image))
-        if content.null_count:
-            raise without_image(path, first + content.is_valid().to_pylist().index(False))
+        refuse_without_bytes(path, content, paths, first)
         names = paths.to_pylist() if paths is not None else [None] * len(batch)
         rows: list[dict[str, Any]] = [{}] * len(batch)
         if schema.columns:

@@ -87,15 +87,19 @@ def compression_of(start: bytes) -> str:
     return next((name for magic, name in _COMPRESSED.items() if re.match(magic, start)), "")
 
 
-def decompress_command(source: str, target: str, compression: str) -> CommandLine:
-    """The command that writes ``target``, a plain tar;
-    the compressed file is kept, perhaps under another name.
+def decompress_command(
+    source: str, target: str, compression: str, *, keeps: bool = True
+) -> CommandLine:
+    """The command that writes ``target``, a plain tar or another file;
+    ``keeps`` the compressed file, perhaps under another name.
     """
     packed = source
     if source == target:
         packed = unused_path(source, f".{_SUFFIXES[compression]}")
     decompress = command_line([_DECOMPRESSORS[compression], "-dc", "--", packed])
     unpack = decompress.into(target)
+    if not keeps:
+        unpack = unpack.then(command_line(["rm", "--", packed]))
     if packed == source:
         return unpack
     return command_line(["mv", "--", source, packed]).then(unpack)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import posixpath
 from array import array
@@ -19,7 +20,7 @@ from imagenet_prep.sources.other_files import plain_status
 from imagenet_prep.sources.remarks import Remarks
 from imagenet_prep.sources.tars import in_order
 from imagenet_prep.sources.utf8_text import decode_text
-from imagenet_prep.storage.files import read_plain
+from imagenet_prep.storage.files import kind_of, read_plain
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import number_of
 
@@ -116,7 +117,7 @@ def _check_plain(name: str, entry: str, place: str) -> None:
     raise InputError(
         f"{place}: {entry} is no plain path of a file",
         "expected a path without . and .., with one / between two names",
-        "correct the line",
+        f"write {posixpath.normpath(name)}",
     )
 
 
@@ -149,14 +150,28 @@ def _missing(files: FileList, base: AnyPath, faults: Sequence[tuple[int, str]]) 
         count = number_of(len(faults) - 1, "more line names", "more lines name")
         more = f"; {count} no file that can be read"
     path, line = below(base, files.names[row]), files.lines[row]
+    hint = (
+        "correct the line, or put a file that you can read at this path; "
+        f"relative paths start at {base}"
+    )
+    first_words, _, label = files.names[row].rpartition(" ")
+    if _is_file(base, first_words.rstrip()):
+        hint = (
+            f"remove {label!r}: such a list has only paths; name a file of paths and labels in "
+            "the recipe under labels: {file: ..., format: words}"
+        )
     return InputError(
         f"{files.path}, line {line}: {path} {reason}{more}",
         "expected every line to name a file that can be read",
-        (
-            "correct the line, or put a file that you can read at this path; "
-            f"relative paths start at {base}"
-        ),
+        hint,
     )
+
+
+def _is_file(base: AnyPath, name: str) -> bool:
+    """Whether the path of a file precedes the last word of a line."""
+    with contextlib.suppress(InputError):
+        return bool(name) and kind_of(below(base, name)) == "file"
+    return False
 
 
 class LookUp(Struct, frozen=True):

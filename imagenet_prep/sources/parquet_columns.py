@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import mention
+from imagenet_prep.escaping import command, mention
 from imagenet_prep.hints import Hint
 
 _USUAL = ("image", "img", "jpg", "jpeg", "png", "webp", "picture", "photo")
@@ -162,11 +162,15 @@ def _is_binary(arrow_type: Any) -> bool:
 
 def no_images(path: Path, schema: Any) -> InputError:
     """The error for a file without a column of images."""
+    hint = "write the bytes of each image into such a column, or leave the file out"
+    if path.suffix == ".parquet" and any(_is_text(column.type) for column in schema):
+        make_recipe = command("init", path)
+        hint = Hint("if a column has the paths of image files: ", make_recipe, "; otherwise ", hint)
     return InputError(
         f"{path} has no column of images",
         "expected a column of binary or large_binary, or a struct with such a field named bytes; "
         f"got {_columns_in_words(schema)}",
-        "write the bytes of each image into such a column, or leave the file out",
+        hint,
     )
 
 

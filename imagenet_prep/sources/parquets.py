@@ -218,8 +218,7 @@ def _samples(path: Path, schema: Schema, batch: Any, first: int) -> Iterator[Par
     import pyarrow.compute as pc
 
     content, paths = parts_of(batch.column(schema.image))
-    if content.null_count:
-        raise without_image(path, first + content.is_valid().to_pylist().index(False))
+    refuse_without_bytes(path, content, paths, first)
     with faults_named(path, first):  # a path may be invalid UTF-8
         heads = pc.binary_slice(content, 0, HEAD).to_pylist()
         lengths = pc.binary_length(content).to_pylist()
@@ -361,10 +360,20 @@ def _remedy(reason: str) -> str:
     return "write it again without encryption" if "encrypted" in reason else REMEDY
 
 
-def without_image(path: Path, row: int) -> InputError:
-    """The error for a row without the bytes of an image."""
-    return InputError(
-        f"{path} has no bytes of an image in {row_text(row)}",
-        "expected the bytes of an image in every row, got null",
-        "leave the row out, or save the file again with the bytes of its image",
+def refuse_without_bytes(path: Path, content: Any, image_paths: Any, first: int) -> None:
+    """Raise InputError for the first row without the bytes of an image, which may have its path;
+    ``first`` is the number of the first row.
+    """
+    if not content.null_count:
+        return
+    position = content.is_valid().to_pylist().index(False)
+    image_path = None if image_paths is None else image_paths[position].as_py()
+    found, remedy = "null", "put the bytes of its image into the row"
+    if image_path:
+        found = f"only a path, {image_path}"
+        remedy = "write the file again with the bytes of each image in place of its path"
+    raise InputError(
+        f"{path} has no bytes of an image in {row_text(first + position)}",
+        f"expected the bytes of an image in every row, got {found}",
+        f"{remedy}, or remove such rows from the file",
     )

@@ -75,7 +75,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
         if part == "**":
             runs.append([])
         elif "**" in part:
-            raise ValueError("** must be alone between slashes, as in a/**/b")
+            raise ValueError("** must have nothing else between its slashes: a/**/*.jpg")
         else:
             runs[-1].append(_part(part, numbers))
     return re.compile(_join_runs(["/".join(run) for run in runs], numbers), re.DOTALL)

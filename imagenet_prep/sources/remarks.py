@@ -62,8 +62,8 @@ def refuse_twice(catalog: Catalog, remedy: str = "rename one of the two files") 
     path, next_path = catalog.container(row).path, catalog.container(row + 1).path
     places = f"in {path} and in {next_path}"
     if path == next_path:
-        places = f"in {path}, twice"
-        remedy = "remove or rename one of the two files in it"
+        places = f"twice in {path}"
+        remedy = "unpack it, keep only one of the two files, and pack the folder again"
     raise InputError(f"{catalog.names[row]} occurs {places}", "expected every name once", remedy)
 
 
@@ -106,6 +106,9 @@ def _fault_of_set(missing: Sequence[str], count: int, pattern: str, folder: Path
     )
 
 
+_RENAME = "rename the file, or its folder (unpack an archive first, and pack it again)"
+
+
 def fault_of_name(name: str, container: AnyPath) -> InputError | None:
     """The error for a name that is too long, or can't be a line of UTF-8,
     so it could neither be listed nor found again.
@@ -114,7 +117,7 @@ def fault_of_name(name: str, container: AnyPath) -> InputError | None:
         return InputError(
             f"{container} holds a file whose path is too long: '{escaped(name[:100])}...'",
             f"expected at most {_LONGEST_NAME:,} characters, got {len(name):,}",
-            "rename the file, or its folder",
+            _RENAME,
         )
     try:
         encoded = name.encode()
@@ -126,5 +129,5 @@ def fault_of_name(name: str, container: AnyPath) -> InputError | None:
     return InputError(
         f"{container} holds a file with a name that can't be used: '{escaped(name)}'",
         "expected UTF-8 without control characters",
-        "rename the file, or its folder",
+        _RENAME,
     )

@@ -126,7 +126,9 @@ def _remedy_of_zip(archive: object, inside: str) -> str:
             f"in the recipe: source: {{tar: 'FOLDER/*{ZIP}', tar_folders: true}}"
         )
     rename = f"rename it so that it ends with {ZIP}"
-    return rename if isinstance(archive, Path) else f"copy it to a local disk, and {rename}"
+    if not isinstance(archive, Path):
+        return f"copy it to a local disk, and {rename}"
+    return f"{rename}, there and where the recipe names it"
 
 
 def _without_dot(name: bytes) -> bytes:
@@ -285,12 +287,12 @@ def _checked(archive: str, raw: bytes, place: int) -> str:
         return name
     got = raw[:100].decode("utf-8", "backslashreplace")
     leads_out = f"{posixpath.normpath(name)}/".startswith(("/", "../"))
-    fault = "leads out of it" if leads_out else "is no plain path"
+    fault = "leads out of the folder" if leads_out else "is written in an unusual way"
     raise InputError(
-        f"{archive} holds a member whose name {fault}, at byte {place:,}",
+        f"{archive} holds a file whose path {fault}, at byte {place:,}",
         "expected a path such as folder/image.png, without . and .., with one / between two names, "
         f"got '{got}'",
-        "check where it comes from, or pack its files again under such paths",
+        "check where it comes from; to use it, unpack it into a folder, and pack that folder",
     )
 
 

@@ -307,28 +307,29 @@ def _wnid_of(split: str, folder: str, name: str) -> str:
             raise AnnotationFault(f"{_EXPECTED_FOLDER}, like n01440764/n01440764_1.xml")
         if not _usable(name):
             raise AnnotationFault(
-                f"{_EXPECTED}a name like {folder}_1.xml: not hidden, UTF-8, no comma, "
-                "no control character"
+                f"{_EXPECTED}the name of its image, such as {folder}_1.xml: in UTF-8, without "
+                "commas, control characters or a dot at its start"
             )
         return folder
     number = facts.validation_number(f"{name}.JPEG")
     if number is None:
         raise AnnotationFault(
-            f"{_EXPECTED}a name from ILSVRC2012_val_00000001.xml to ..._00050000.xml"
+            f"{_EXPECTED}the name of its image, from ILSVRC2012_val_00000001.xml to "
+            "ILSVRC2012_val_00050000.xml"
         )
     return facts.validation_wnids()[number - 1]
+
+
+_IN_ARCHIVE = "(unpack an archive first, and pack it again), and run annotate again"
 
 
 def _problem(subject: str, detail: str) -> Problem:
     """The problem of an annotation; one that was read by its wrong name can be renamed."""
     remedy = "no action needed: the image of this file gets no boxes"
     if detail.startswith(_EXPECTED_FOLDER):
-        remedy = (
-            "to get its boxes, move it into the folder of its class "
-            "(unpack an archive first, and pack it again), and run annotate again"
-        )
+        remedy = f"to get its boxes, move it into the folder of its class {_IN_ARCHIVE}"
     elif detail.startswith(_EXPECTED):
-        remedy = "to get its boxes, give it such a name and run annotate again"
+        remedy = f"to get its boxes, give it the name of its image {_IN_ARCHIVE}"
     return Problem(ProblemKind.BAD_ANNOTATION, subject, detail, remedy)
 
 

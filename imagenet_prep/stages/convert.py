@@ -18,6 +18,7 @@ from imagenet_prep.datasets.stored_plan import plan_again, plan_of, warn_of_list
 from imagenet_prep.errors import OtherCopyError, UsageError, WriteError
 from imagenet_prep.escaping import command
 from imagenet_prep.hints import Hint
+from imagenet_prep.ilsvrc2012.planned_boxes import commands_for_boxes
 from imagenet_prep.model import Engine, Problem, Progress, ShardPlan, Silent
 from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS, refuse_images, refuse_other_set
 from imagenet_prep.shards.consumable import (
@@ -235,7 +236,7 @@ class _Conversion(Struct, frozen=True):
             self._claim.check()
         existing.refuse_foreign(layout, self.plan, overwrite=overwrites)
         if not overwrites:
-            existing.refuse_replaced(records, self.plan, changed)
+            existing.refuse_replaced(records, self.plan, changed, commands_for_boxes)
         replaced = existing.replaced if overwrites else ()
         journal.forget({*changed, *replaced})
         replacement = self._replacement_of(replaced, pending)

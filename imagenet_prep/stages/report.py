@@ -111,7 +111,8 @@ def write_report(
     name = file_name or real_path(layout.output_dir).name
     marked: MarkedImages | None = None
     if contents.marks:
-        marked = find_marked(contents.marks, census, name)
+        shard = layout.shard_path(shard_names[0])
+        marked = find_marked(contents.marks, census, name, shard)
     images = Images(layout, census, take.names, engine, progress)
     facts_of_images = _look(images, subject, contents, marked)
     facts = Facts(

@@ -103,12 +103,12 @@ def hold(paths: Iterable[Path]) -> Iterator[None]:
         SpaceError: no space is left for the lock.
         WriteError: the folder can't be written.
     """
-    paths = list(paths)
-    for path in paths:
-        refuse_broken_links(path.parent)
+    lock_paths = list(paths)
+    for lock_path in lock_paths:
+        refuse_broken_links(lock_path.parent)
     with contextlib.ExitStack() as stack:
         # Path.resolve raises an error without an errno for a link to itself, before Python 3.13.
-        for path in sorted({os.path.realpath(path) for path in paths}):
+        for path in sorted({os.path.realpath(path) for path in lock_paths}):
             stack.enter_context(_hold(Path(path)))
         yield
 

@@ -50,7 +50,7 @@ def _interpret(
     try:
         matched = match_images(inspection, proposed)
     except InputError as error:
-        return _refuse(inspection, error, proposed.used)
+        return _refuse(inspection, error, proposed.used, is_certain=proposed.is_certain)
     if 2 * matched.count < len(matched.images):
         return None
     annotations = matched.annotations
@@ -273,7 +273,7 @@ def _faults_of_doubts(inspection: Inspection, proposed: Proposed) -> list[InputE
 
 def _unread_masks(inspection: Inspection, matched: MatchedImages) -> list[str]:
     """The note on masks next to images with boxes."""
-    if not matched.masks:
+    if not matched.masks or "mask_files" in matched.keys:  # these are read as objects
         return []
     folders = sorted({parent_of(name) for name in matched.masks})
     count = number_of(len(matched.masks), "mask")
@@ -318,12 +318,16 @@ def _mixed(inspection: Inspection, names: Sequence[str], masks: Sequence[str]) -
 
 
 def _refuse(
-    inspection: Inspection, error: InputError, files: Sequence[str] = ()
+    inspection: Inspection,
+    error: InputError,
+    files: Sequence[str] = (),
+    *,
+    is_certain: bool = False,
 ) -> Interpretation | None:
-    """The fault of annotations; None if the folders are classes:
-    then they are somebody else's.
+    """The fault of annotations; None if the folders are classes, as far as they can be
+    (``is_certain``: they can't): then the annotations are somebody else's.
     """
-    if _has_classes(images_and_masks(inspection)[0]):
+    if not is_certain and _has_classes(images_and_masks(inspection)[0]):
         return None
     annotation_files = [*files]
     for tool_files in inspection.annotations.values():

@@ -230,7 +230,7 @@ def _choose_parquet(path: Path, engine: Engine, options: InitOptions) -> Choice:
     _refuse_other_bytes(path)
     for option, value in (("image", options.image), ("strip", options.strip)):
         if value:
-            problem = f"--{option} with {path.name}, which holds the images themselves"
+            problem = f"--{option} is for paths, and {path.name} holds the images themselves"
             hint = f"leave out --{option}"
             raise UsageError(problem, "expected a table of the paths of images", hint)
     samples, _ = list_samples("parquet", {"": [path]}, engine)

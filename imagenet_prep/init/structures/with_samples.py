@@ -360,7 +360,10 @@ def _fault_of_loss(
             hint = Hint("to read them as single files, unpack: ", hint)
     problem = f"{inspection.folder}: {loss}"
     files = f"{_NOUNS.get(kind, kind)} files"
-    return InputError(problem, f"init reads images, labels, texts and numbers of {files}", hint)
+    expected = f"init reads images, labels, texts and numbers of {files}"
+    if kind == "parquet":
+        expected += ", and boxes in a column objects that holds bbox and category"
+    return InputError(problem, expected, hint)
 
 
 # the column of labels -----------------------------------------------------------------------------

@@ -16,7 +16,13 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages, find_rows
 from imagenet_prep.recipes.annotation_files import MOST, check_size, json_problem
-from imagenet_prep.recipes.box_files import BoxFile, Marked, PolygonError, columns_named
+from imagenet_prep.recipes.box_files import (
+    READS_OUTLINES,
+    BoxFile,
+    Marked,
+    PolygonError,
+    columns_named,
+)
 from imagenet_prep.recipes.box_policy import Corners, Size, corners_of_size, fault
 from imagenet_prep.recipes.coco_file import Coco, CocoAnnotation, OutlinedAnnotation, read_coco
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
@@ -80,7 +86,7 @@ def _read_boxes(path: Path, coco: Coco, keypoint_count: int, file: BoxFile) -> l
 def _note_unread(path: Path, coco: Coco, keypoint_count: int, file: BoxFile) -> None:
     """Note outlines and key points that are not read."""
     if coco.has_outlines and file.polygons is None:
-        reason = "segmentation is not read, only boxes; `polygons: masks` in `boxes` reads it"
+        reason = f"segmentation is not read, only boxes; {READS_OUTLINES}"
         file.unread.append(f"{path.name}: {reason}")
     if keypoint_count:
         return

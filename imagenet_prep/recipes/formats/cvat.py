@@ -13,7 +13,7 @@ from imagenet_prep.hints import Hint
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.annotation_files import check_size, parse_number, read_xml
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject
-from imagenet_prep.recipes.box_policy import corners_around, fault, rotated
+from imagenet_prep.recipes.box_policy import DRAW_AND_EXPORT, corners_around, fault, rotated
 from imagenet_prep.recipes.formats import NUMBERING, Format
 
 if TYPE_CHECKING:
@@ -36,8 +36,13 @@ def _no_objects(path: Path, images: Sequence[ElementTree.Element]) -> InputError
     problem = "no image has a box, a polygon or an ellipse"
     most_tags = max(len(image.findall("tag")) for image in images)
     if not most_tags:
-        return fault(str(path), problem, "expected at least one")
-    hint: str = "a labels file can give an image several classes"
+        advice = "draw them in CVAT, and export again; or move this file away"
+        return fault(str(path), problem, "expected at least one", advice)
+    hint = Hint(
+        "for images with several classes, write a CSV with the columns filename and label, a line "
+        "for each class of an image, and run ",
+        mention("init", "FOLDER", "--as", "several-labels"),
+    )
     if most_tags == 1:
         hint = Hint(
             "run ",
@@ -81,7 +86,7 @@ def _read_object(element: ElementTree.Element, place: str) -> DrawnObject:
         corners = corners_around(x, y, half_width, half_height)
         return DrawnObject(label, corners, place)
     problem = f"the shape is <{element.tag}>"
-    raise fault(place, problem, "expected a box, a polygon or an ellipse")
+    raise fault(place, problem, "expected a box, a polygon or an ellipse", DRAW_AND_EXPORT)
 
 
 def _points(element: ElementTree.Element, place: str) -> list[tuple[float, float]]:

@@ -86,7 +86,9 @@ def _field_of_boxes(sample: dict[str, Any], place: str) -> str | None:
     if len(fields) > 1:
         problem = f"the sample has several fields with detections: {listed(fields)}"
         expected = f"expected a single one, or a field {_TRUTH}"
-        raise fault(place, problem, expected, f"rename the field to read to {_TRUTH}")
+        rename = f"dataset.rename_sample_field({fields[0]!r}, {_TRUTH!r})"
+        hint = f"rename the field of the boxes in FiftyOne, for example {rename}; then export again"
+        raise fault(place, problem, expected, hint)
     return fields[0] if fields else None
 
 
@@ -112,8 +114,8 @@ def _class_name(label: int | str, classes: list[str] | None, place: str) -> str:
     if isinstance(label, str):
         return label
     if not classes:
-        expected = 'expected a name, or a key "classes" at the top of the file: a list of the names'
-        raise fault(place, f"the class is the number {label}", f"{expected} by number")
+        expected = 'expected a name, or a list of names, "classes", at the top of the file'
+        raise fault(place, f"the class is the number {label}", expected)
     if not 0 <= label < len(classes):
         names = number_of(len(classes), "name")
         expected = f"expected the number of a class: `classes` has {names}, numbered from 0"

@@ -13,7 +13,13 @@ from urllib.parse import unquote
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.annotation_files import check_numbers, read_json
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject
-from imagenet_prep.recipes.box_policy import corners_around, corners_of_size, fault, rotated
+from imagenet_prep.recipes.box_policy import (
+    DRAW_AND_EXPORT,
+    corners_around,
+    corners_of_size,
+    fault,
+    rotated,
+)
 from imagenet_prep.recipes.formats import NUMBERING, Format
 
 if TYPE_CHECKING:
@@ -102,7 +108,8 @@ def _regions_of_annotations(annotations: Sequence[_Json], place: str) -> Iterato
         if any(result.get("image_rotation") for result in results):
             problem = "the image was turned in Label Studio"
             expected = "expected regions that were drawn on the image without rotation"
-            raise fault(place, problem, expected)
+            hint = "turn it back in Label Studio, draw the regions again, and export again"
+            raise fault(place, problem, expected, hint)
         yield from (result["value"] for result in results)
 
 
@@ -112,8 +119,11 @@ def _read_object(region: _Json, place: str) -> DrawnObject:
     if region.get("rotation"):
         raise rotated(place, "region")
     if shape not in _SHAPES:
-        problem = f"the region has {shape or 'no label'}"
-        raise fault(place, problem, f"expected one of {', '.join(_SHAPES)}")
+        expected = f"expected one of {', '.join(_SHAPES)}"
+        if not shape:
+            hint = "give it a label in Label Studio, and export again"
+            raise fault(place, "the region has no label", expected, hint)
+        raise fault(place, f"the region has {shape}", expected, DRAW_AND_EXPORT)
     if not _is_one_name(region[shape]):
         raise fault(place, f"{shape} is not a list of one label", 'expected a list such as ["cat"]')
     try:

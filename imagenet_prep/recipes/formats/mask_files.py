@@ -24,6 +24,7 @@ from imagenet_prep.recipes.object_masks import Runs
 from imagenet_prep.recipes.path_parts import stem_of
 from imagenet_prep.sources.names import below, text_of
 from imagenet_prep.storage.files import read_plain
+from imagenet_prep.text import listed
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -36,8 +37,9 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     root = images.roots.root
     names = images.class_names(keys).order
     if len(names) > 1:
-        problem = f"`names` in the recipe's `boxes` has {len(names)} classes"
-        raise InputError(problem, "expected one class: files of masks name none")
+        problem = f"`names` in the recipe's `boxes` has {len(names)} names: {listed(names)}"
+        expected = "expected one name, for all objects: a file of a mask doesn't tell a class"
+        raise InputError(problem, expected, f"keep one of them, such as names: [{names[0]}]")
     class_name = names[0] if names else NAMELESS
     image_paths = [os.path.relpath(below(images.roots.base, name), root) for name in images.names]
     masks_by_image, missing = group_masks(image_paths, _mask_paths(keys.places, root))

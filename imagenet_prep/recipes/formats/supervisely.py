@@ -56,7 +56,10 @@ def _refuse_holes(path: Path, image: _SuperviselyImage) -> None:
         if annotation.points and annotation.points.interior:
             place = f"{path}: objects[{number}]"
             problem = "the polygon has holes, which a mask would fill"
-            hint = "write in the recipe's `boxes`: polygons: boxes (keeps only its box)"
+            hint = (
+                "write in the recipe's `boxes`: polygons: boxes "
+                "(every object then keeps only its box)"
+            )
             raise fault(place, problem, "expected a polygon without holes", hint)
 
 

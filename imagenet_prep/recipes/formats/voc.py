@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import command
+from imagenet_prep.hints import Hint
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.annotation_files import check_size, parse_number, read_xml
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject, columns_named
-from imagenet_prep.recipes.box_policy import fault
+from imagenet_prep.recipes.box_policy import Size, fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed, folders_of
 from imagenet_prep.recipes.path_parts import stem_of
 from imagenet_prep.text import listed, number_of
@@ -28,14 +30,22 @@ def _read(path: Path) -> Drawn:
     """One XML file; its name tells the image, since <filename> is often another one."""
     root = read_xml(path)
     place = str(path)
-    width = _number(root, "size/width", place)
-    height = _number(root, "size/height", place)
-    size = check_size(width, height, place)
-    image = Drawn(_text(root, "filename"), place, [], size)
+    image = Drawn(_text(root, "filename"), place, [], _read_size(root, place))
     for number, element in enumerate(root.findall("object"), 1):
         place_of_object = f"{place}: object {number}"
         image.objects.append(_read_object(element, place_of_object))
     return image
+
+
+def _read_size(root: ElementTree.Element, place: str) -> Size | None:
+    """The size of the image; None without one, or for 0 x 0, which some tools write: the image has
+    it, too.
+    """
+    width = _number(root, "size/width", place, default="0")
+    height = _number(root, "size/height", place, default="0")
+    if not width and not height:
+        return None
+    return check_size(width, height, place)
 
 
 def _read_object(element: ElementTree.Element, place: str) -> DrawnObject:
@@ -105,12 +115,15 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
         return None
     matches = list(filter(None, map(_IMAGE_SET.fullmatch, folder.names)))
     faults: list[InputError] = []
-    list_folders = {match[1] for match in matches}
+    list_folders = {match[1] or "" for match in matches}
     if len(list_folders) > 1:
         paths = listed(match[0] for match in matches)
         problem = f"{folder.path} has lists of splits in several folders: {paths}"
-        hint = "make a recipe of each folder above them"
-        faults.append(InputError(problem, "expected one folder ImageSets/Main", hint))
+        folders = [folder.path / list_folder for list_folder in sorted(list_folders)]
+        commands = [Hint("  ", command("init", path)) for path in folders]
+        hint = "run init on each of these folders alone:"
+        error = InputError(problem, "expected one folder ImageSets/Main", hint)
+        faults.append(error.with_choices(commands))
     path_by_name = {match[2]: match[0] for match in matches}
     lists = _read_lists(folder, path_by_name)
     if lists and not any(names for _, names in lists.values()):

@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
 
 _CLASS = "face"
+_NUMBERS_OF_FACE = 4  # x, y, width, height; what follows is not read
 
 
 def _read(path: Path) -> list[Drawn]:
     """The images of one split. An image without faces has a line of zeros."""
-    images = []
+    images: list[Drawn] = []
     text = read_text(path).rstrip()
     lines = enumerate(text.split("\n") if text else [], 1)
     for number, name in lines:
@@ -33,6 +34,8 @@ def _read(path: Path) -> list[Drawn]:
         face_count = face_count.strip()
         number_of_faces = parse_whole(face_count)
         if number_of_faces is None:
+            if len(image.name.split()) >= _NUMBERS_OF_FACE and images:
+                raise _face_too_many(image.place, images[-1])
             title = image.name[:80] or "a line without a name"
             problem = f"no number of faces follows {title}"
             if face_count:
@@ -41,7 +44,7 @@ def _read(path: Path) -> list[Drawn]:
         expected_lines = max(1, number_of_faces)
         for line_count in range(expected_lines):
             face_number, line = next(lines, _NO_LINE)
-            if len(line.split()) < 4:
+            if len(line.split()) < _NUMBERS_OF_FACE:
                 raise _no_face(path, image, face_number, line_count, expected_lines)
             face = _read_face(line, f"{path}, line {face_number}")
             if number_of_faces:
@@ -63,8 +66,24 @@ def _no_face(
         expected = f"expected {lines} of x, y, width and height for {image.name}"
         found_lines = number_of(line_count, "line")
         return fault(image.place, f"the file ends after {found_lines} of boxes", expected)
+    place = f"{path}, line {number}"
     expected = f"expected x, y, width and height of a face of {image.name}, or 0 0 0 0 for none"
-    return fault(f"{path}, line {number}", "the line has fewer than four values", expected)
+    if expected_lines == 1:
+        return fault(place, "the line has fewer than four values", expected)
+    problem = f"{line_count} of {expected_lines} faces of {image.name} come before this line"
+    expected = f"expected x, y, width and height of face {line_count + 1}"
+    hint = "add the missing faces, or correct the number of faces after the name of the image"
+    return fault(place, problem, expected, hint)
+
+
+def _face_too_many(place: str, image: Drawn) -> InputError:
+    """The error for a line of a face where the name of an image should be."""
+    faces = number_of(len(image.objects), "face")
+    problem = f"another face follows the {faces} of {image.name}"
+    if not image.objects:
+        problem = f"another line follows the line of zeros of {image.name}, which has 0 faces"
+    hint = "correct the number of faces after the name of that image, or remove this line"
+    return fault(place, problem, "expected the name of the next image", hint)
 
 
 def _read_face(line: str, place: str) -> DrawnObject:
@@ -81,8 +100,11 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
 _START = re.compile(rb"\S+/\S+\.jpe?g\s*\r?\n\d+\s*\r?\n\d+ \d+ \d+ \d+ ", re.IGNORECASE)
 
 
-def _recognises(_name: str, ends: bytes) -> bool:
-    return _START.match(ends) is not None
+_USUAL_NAME = "_bbx_gt.txt"
+
+
+def _recognises(name: str, ends: bytes) -> bool:
+    return name.endswith(_USUAL_NAME) or _START.match(ends) is not None
 
 
 FORMAT = Format(

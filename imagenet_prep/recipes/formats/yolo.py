@@ -28,6 +28,7 @@ from imagenet_prep.recipes.formats import (
 from imagenet_prep.recipes.path_matching import match
 from imagenet_prep.recipes.path_parts import stem_of
 from imagenet_prep.sources.names import below
+from imagenet_prep.storage.files import kind_of
 from imagenet_prep.text import listed, number_of, parse_whole
 
 if TYPE_CHECKING:
@@ -104,8 +105,8 @@ def _class_name(word: str, classes: _Classes, place: str) -> str:
     """The class of a number; raises InputError if none has it."""
     names = classes.names
     if not names:
-        problem = f"{classes.place} has no names in the order of the classes"
-        raise fault(place, problem, "expected the names of class 0, class 1 and so on")
+        problem = f"{classes.place} has no name of a class"
+        raise InputError(problem, "expected the names of class 0, class 1 and so on", "add them")
     number = parse_whole(word)
     if number is None or number >= len(names):
         numbers = "0" if len(names) == 1 else f"0 to {len(names) - 1}"
@@ -172,7 +173,7 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     if not labels:
         _refuse_missing_labels(folder)
         return None
-    names_file = _find_names(folder)
+    names_file = _find_names(folder, labels)
     if not names_file:
         return _propose_nameless(folder, labels)
     lists = _read_lists(folder, names_file)
@@ -216,14 +217,15 @@ def _refuse_missing_labels(folder: AnnotatedFolder) -> None:
         keys = read_data_yaml(path)
         names_images = {"train", "val", "path"} & keys.keys()
         if "names" in keys and names_images:
-            problem = f"{path} describes a YOLO set, and no text file has a box of an image"
-            expected = "expected labels/train/a.txt for images/train/a.jpg"
+            problem = f"{path} describes a YOLO set, and no text file has the name of an image"
+            image = next(iter(folder.images), "images/train/a.jpg")
+            expected = f"expected {stem_of(image)}.txt with the boxes of {image}"
             without = folder.init(**{"as": "unlabelled", "names": None})
             hint = Hint("write the boxes in such text files; or leave boxes out: ", without)
             raise InputError(problem, expected, hint)
 
 
-def _find_names(folder: AnnotatedFolder) -> str:
+def _find_names(folder: AnnotatedFolder, labels: Sequence[str]) -> str:
     """The file of the names of classes, "" if there is none;
     raises InputError if there are several that differ.
     """
@@ -242,8 +244,12 @@ def _find_names(folder: AnnotatedFolder) -> str:
     for name in lists:
         if classes[name] != classes[first_list]:
             problem = f"{first_list} and {name} in {folder.path} name the classes differently"
-            hint = f"remove {first_list} or {name}"
-            raise InputError(problem, "expected the same names", hint)
+            expected = "expected the same names in the same order"
+            hint = (
+                f"keep the file whose order is that of the numbers in {listed(labels)}, "
+                "and move the other away"
+            )
+            raise InputError(problem, expected, hint)
     return first_list
 
 
@@ -291,6 +297,8 @@ def _read_lists(folder: AnnotatedFolder, names_file: str) -> Lists:
             problem = f"there is no file {place} in {folder.path}"
             if isinstance(keys[key], list):
                 problem = "the value is a list"
+            elif any(kind_of(path.parent / text) == "folder" for text in places_of_list):
+                problem = f"{place} is a folder, and another split has a list of images"
             if list_path:
                 problem = f"no line of {list_path} names an image of {folder.path}"
             raise _no_list(path, key, problem, list(places))
@@ -307,7 +315,8 @@ def _no_list(path: Path, key: str, problem: str, keys: Sequence[str]) -> InputEr
         remedy += f"; or remove {' and '.join(keys)} from it"
     else:
         remedy += ", or remove it"
-    return InputError(f"{path}: {key}: {problem}", expected, f"{remedy}: folders are splits then")
+    otherwise = "then folders such as train and val divide the images"
+    return InputError(f"{path}: {key}: {problem}", expected, f"{remedy}; {otherwise}")
 
 
 def _keys_of_splits(folder: AnnotatedFolder, names_file: str) -> tuple[Path, Mapping[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -90,7 +91,7 @@ def _unreadable(path: Path, start: bytes, number: int, error: Exception) -> Inpu
     """The error for the record of this number, or for a file that is compressed by its start."""
     compression = compression_of(start)
     if compression and number == 0:
-        decompress = decompress_command(str(path), str(path), compression)
+        decompress = decompress_command(str(path), str(path), compression, keeps=False)
         return InputError(
             f"{path} is compressed with {compression}",
             "expected plain TFRecords, whose images are read in place",
@@ -186,7 +187,12 @@ def _take_words(columns: dict[str, list[Any]], label: str) -> dict[int, str]:
     return word_of
 
 
-def _recognises(_name: str, head: bytes) -> bool:
+_USUAL_NAME = re.compile(r"\.tfrecords?$|-\d{5}-of-\d{5}$")
+
+
+def _recognises(name: str, head: bytes) -> bool:
+    if _USUAL_NAME.search(name) and compression_of(head[:LONGEST_MAGIC]):
+        return True  # the error for it has the command that decompresses it
     try:
         parse_header(head[:12], 0, 0)
     except FramingError:

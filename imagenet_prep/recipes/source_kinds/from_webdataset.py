@@ -23,9 +23,11 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.skipped import Skipped
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.sources.tars import list_tars
+from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed
 
 _IMAGES = ("jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff", "avif")
+_IMAGE_ENDINGS = tuple(f".{ending}" for ending in _IMAGES)
 _VALUES = ("cls", "txt", "json")
 _INT = re.compile(r"-?(0|[1-9]\d*)")
 
@@ -90,10 +92,26 @@ def _take_image(listing: Catalog, key: str, members: dict[str, int]) -> int:
             return members.pop(ending)
     first_row = next(iter(members.values()))
     file_names = [_name_in_tar(listing.names[row]) for row in members.values()]
+    first_image = next((name for name in file_names if name.lower().endswith(_IMAGE_ENDINGS)), "")
+    if first_image:
+        raise _dotted(listing.container(first_row).path, _name_in_tar(key), first_image, file_names)
     raise InputError(
         f"{listing.container(first_row).path} has no image for {listed(file_names)}",
         f"expected an image whose name is the same up to the first dot: {_name_in_tar(key)}.jpg",
         f"add the image ({', '.join(_IMAGES)}), rename these files, or remove them",
+    )
+
+
+def _dotted(path: AnyPath, key: str, image: str, names: Sequence[str]) -> InputError:
+    """The error for an image whose name has another dot before its ending."""
+    folder, slash, name = image.rpartition("/")
+    stem, _, ending = name.rpartition(".")
+    renamed = f"{folder}{slash}{stem.replace('.', '_')}.{ending}"
+    return InputError(
+        f"{path} has a name of an image with several dots: {image}",
+        f"files of one name up to the first dot are one image, here {listed(names)}",
+        f"rename it in the tar: {renamed} and its other files alike, or {key}.{ending} if it is "
+        "the image of them all",
     )
 
 
