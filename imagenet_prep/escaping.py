@@ -143,16 +143,15 @@ def command(stage: str, folder: object, settings: OptionValues = ()) -> CommandL
     return command_line([program(), stage, path_word(str(folder)), *_options(settings)])
 
 
+def is_command_line() -> bool:
+    """Whether this process is a call of this program, and not a script that imports it."""
+    called = Path(sys.argv[0])
+    return called.name == NAME or called.parts[-2:] == (__package__, "__main__.py")
+
+
 def rerun(settings: OptionValues = ()) -> CommandLine:
     """The command of this process, with ``settings`` added to its own options."""
     return command_line([program(), *sys.argv[1:], *_options(settings)])
-
-
-def is_command() -> bool:
-    """Whether this process is a command of this program, and not a script or a notebook."""
-    main = getattr(sys.modules.get("__main__"), "__spec__", None)
-    is_module = main is not None and main.name == f"{__package__}.__main__"
-    return is_module or Path(sys.argv[0]).name == NAME
 
 
 def rerun_elsewhere(folder: object, other: object) -> CommandLine | None:

@@ -10,10 +10,9 @@ from typing import TypeAlias
 
 from imagenet_prep.escaping import (
     CommandLine,
-    OptionValues,
     Shell,
     command_line,
-    is_command,
+    is_command_line,
     mention,
     rerun,
 )
@@ -45,17 +44,17 @@ class Hint(str):
         return Hint, self.parts
 
 
+def run_again() -> Hint:
+    """The command of this process again, as the end of a hint; a script that imports this package
+    has none.
+    """
+    return Hint("run: ", rerun()) if is_command_line() else Hint("try again")
+
+
 def install_extra(extra: str) -> Hint:
     """The command that installs an extra of the package, in the folder of its clone."""
     command = command_line([*INSTALL.split(), f".[{extra}]"])
     return Hint(command, "    (in the folder of your clone of imagenet-prep)")
-
-
-def then_rerun(advice: str, settings: OptionValues = ()) -> Hint:
-    """Advice, then the same command again, with ``settings``; in a script, to try again."""
-    if is_command():
-        return Hint(f"{advice}, then run: ", rerun(settings))
-    return Hint(f"{advice}, and try again")
 
 
 def parts_of(text: str) -> tuple[str, ...]:

@@ -165,14 +165,32 @@ def test_equal_content_is_not_written_again(tmp_path: Path) -> None:
 # space --------------------------------------------------------------------------------------------
 
 
-def test_too_little_space_is_said_before_the_work(tmp_path: Path) -> None:
-    """The error names folder, purpose, needed and free; the folder need not exist yet."""
+@pytest.mark.parametrize(
+    ("called", "again"),
+    [
+        (("/bin/imagenet-prep", "convert", "d"), "run: imagenet-prep convert d"),
+        (("imagenet_prep/__main__.py", "convert", "d"), "run: imagenet-prep convert d"),
+        (("train.py", "--epochs", "3"), "try again"),
+        (("-c",), "try again"),
+    ],
+)
+def test_too_little_space_is_said_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, called: tuple[str, ...], again: str
+) -> None:
+    """The error names folder, purpose, needed and free; the folder need not exist yet. A script
+    that imports the package is no command of it.
+    """
+    monkeypatch.setattr("sys.argv", [*called])
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     refuse_lack([Need("convert", "nothing", tmp_path, 1)])
     with pytest.raises(SpaceError) as caught:
         refuse_lack([Need("convert", "3 shards", tmp_path / "not" / "there", 1 << 60)])
     assert f"not enough space in {tmp_path} for 3 shards" in str(caught.value)
     assert "needed 1,152,921.5 TB, free " in str(caught.value)
-    assert caught.value.hint == "free some space, or name another folder, and try again"
+    assert (
+        str(caught.value.hint)
+        == f"free some space, or name another folder in the command, then {again}"
+    )
     assert caught.value.exit_code == 7
 
 

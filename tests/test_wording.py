@@ -27,7 +27,7 @@ from imagenet_prep.cli.terminal import fitted
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.escaping import command, command_line, mention, rerun
-from imagenet_prep.hints import Hint, then_rerun
+from imagenet_prep.hints import Hint
 from imagenet_prep.text import number_of
 
 ROOT = Path(imagenet_prep.__file__).parent
@@ -123,16 +123,6 @@ def test_a_command_calls_the_program_as_it_was_called(monkeypatch: pytest.Monkey
     monkeypatch.setenv("PATH", "/nowhere")
     assert command("verify", Path("d")) == "'/my bin/imagenet-prep' verify d"
     assert rerun((("consume", True),)) == "'/my bin/imagenet-prep' convert 'a b' --consume"
-
-
-def test_a_script_is_not_advised_to_run_a_command_of_its_own_words(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Only the words of a command of this program can be run again as one."""
-    monkeypatch.setattr(sys, "argv", ["/usr/bin/imagenet-prep", "convert", "d"])
-    assert then_rerun("free some space") == "free some space, then run: imagenet-prep convert d"
-    monkeypatch.setattr(sys, "argv", ["train.py", "--epochs", "3"])
-    assert then_rerun("free some space") == "free some space, and try again"
 
 
 def test_hints_of_several_obstacles_are_kept() -> None:

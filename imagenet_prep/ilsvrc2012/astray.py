@@ -314,7 +314,7 @@ _EXAMPLES = {
     facts.TRAIN: "in folders such as n01440764",
     facts.VALIDATION: "such as ILSVRC2012_val_00000001.JPEG",
 }
-"""What a folder of a split holds, for messages."""
+"""The content of a folder of a split, for messages."""
 
 
 def nothing_found(layout: Layout) -> InputError:

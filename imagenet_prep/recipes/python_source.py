@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.escaping import OptionValues, command, is_command, rerun
+from imagenet_prep.escaping import OptionValues, command, is_command_line, rerun
 from imagenet_prep.hints import Hint
 from imagenet_prep.images import ending_of
 from imagenet_prep.recipes.box_policy import fault
@@ -138,7 +138,7 @@ def refuse_unlisted(file: RecipeFile, layout: Layout, *, is_made: bool) -> Usage
         folder = "the current folder"
     return UsageError(
         f"{place}: {folder} has no stored rows of {function}",
-        "imagenet-prep convert --allow-python stores them in its DATA_DIR, with the shards",
+        "convert with --allow-python stores them in its DATA_DIR, with the shards",
         Hint("name that folder: ", command("verify", "DATA_DIR", (("config", file.path),))),
     )
 
@@ -172,7 +172,7 @@ def _refuse_code(file: RecipeFile, function: Function, reason: str) -> UsageErro
     """The error for code that would run without permission."""
     place = file.place(("source", "python"))
     hint = Hint("read that file; then in Python: allow_python=True")
-    if is_command():
+    if is_command_line():
         again = rerun((("allow_python", True),)).without("--dry-run")  # a dry run runs no code
         hint = Hint("read that file; then: ", again)
     return UsageError(

@@ -145,7 +145,7 @@ def container_class(name: str) -> type[Container]:
         return _container_classes[name]
     except KeyError:
         raise ValueError(
-            "perhaps another version of imagenet-prep wrote it: it names a kind of file, "
+            "perhaps another version of this program wrote it: it names a kind of file, "
             f"{name}, that this version doesn't know"
         ) from None
 

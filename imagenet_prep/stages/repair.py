@@ -135,7 +135,7 @@ def _nothing_to_repair(state: SetState) -> InputError:
         return InputError(
             f"{layout.output_dir} holds shards, and no record of what each should hold",
             expected,
-            "if imagenet-prep made them, copy also the folder imagenet-prep that was next to them; "
+            "if convert made them, copy also their folder, imagenet-prep; "
             "otherwise get sound copies of the damaged shards",
         )
     below = layout.sets_below()

@@ -11,8 +11,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from imagenet_prep.errors import SpaceError
-from imagenet_prep.escaping import is_command, rerun
-from imagenet_prep.hints import Hint, then_rerun
+from imagenet_prep.escaping import is_command_line, rerun
+from imagenet_prep.hints import Hint, run_again
 from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.text import listed, size_text
 
@@ -95,7 +95,8 @@ def refuse_lack(needs: Iterable[Need], *, consuming: Iterable[Need] | None = Non
                 f"not enough space in {room.folder} for {names}",
                 f"needed {size_text(room.size)}, free {size_text(room.free)}",
                 Hint(
-                    then_rerun("free some space, or name another folder"),
+                    "free some space, or name another folder in the command, then ",
+                    run_again(),
                     _or_consume(consuming),
                 ),
             )
@@ -104,20 +105,24 @@ def refuse_lack(needs: Iterable[Need], *, consuming: Iterable[Need] | None = Non
             raise SpaceError(
                 f"not enough inodes on the file system of {room.folder} for {names}",
                 f"needed {room.files:,} files and folders, free {room.free_files:,}",
-                then_rerun("remove files there, or name a folder on another file system"),
+                Hint(
+                    "remove files there, or name a folder on another file system in the command, "
+                    "then ",
+                    run_again(),
+                ),
             )
 
 
 def _or_consume(consuming: Iterable[Need] | None) -> str:
     """The proposal that the raw data gives its space to the shards; "" if that doesn't help."""
-    if consuming is None:
+    if consuming is None or not is_command_line():
         return ""
     if any(room.lacks_space or room.lacks_files for room in rooms_for(consuming)):
         return ""
-    advice = "; or delete archives that download has compared while the shards are made: "
-    if is_command():
-        return Hint(advice, rerun((("consume", True),)))
-    return f"{advice}ConvertOptions(consume=True)"
+    return Hint(
+        "; or delete archives that download has compared while the shards are made: ",
+        rerun((("consume", True),)),
+    )
 
 
 def _room(folder: Path, needs: tuple[Need, ...]) -> Room:
