@@ -485,7 +485,7 @@ def test_a_full_disk_names_the_command(
     what, _, hint = told(words, monkeypatch)
     assert what.startswith("not enough space in ")
     plain, proposed = hint.split(
-        "; or let --consume delete archives that download has compared, while the shards are made: "
+        "; or delete archives that download has compared while the shards are made: "
     )
     assert plain == f"free some space, or name another folder in the command, then run: {called}"
     assert proposed == f"{called} --consume"
@@ -515,7 +515,7 @@ def test_a_run_that_does_not_fit_names_consume(
         words = ["run", str(tmp_path / "d"), "--base-url", url]
         called = shlex.join(["imagenet-prep", *words])
         assert told(words, monkeypatch)[-1].endswith(
-            f"archives that download has compared, while the shards are made: {called} --consume"
+            f"archives that download has compared while the shards are made: {called} --consume"
         )
         for more in (["--extract"], ["--output", str(tmp_path / "e")]):
             assert "--consume" not in told([*words, *more], monkeypatch)[-1]

@@ -20,7 +20,7 @@ from existing import existing
 from made_sets import ENGINE, data_of, edit_manifest, read_catalog, write
 from made_tars import save
 from msgspec.structs import replace
-from running import PROGRAM, command
+from running import PROGRAM, command, command_here
 
 from imagenet_prep import (
     ConvertOptions,
@@ -533,6 +533,14 @@ def test_no_manifest(layout: Layout, is_ours: bool, hint: str) -> None:
     with pytest.raises(InputError, match=hint):
         mend(layout)
     assert contents(layout) == before
+
+
+@pytest.mark.parametrize("stage", ["repair", "verify", "status"])
+def test_a_folder_above_a_set_names_the_set(layout: Layout, stage: str) -> None:
+    """Nobody is advised to download images whose shards are in a folder below."""
+    folder = layout.data_dir
+    ended = command_here(stage, folder.parent, status=0 if stage == "status" else 4)
+    assert f"imagenet-prep {stage} {folder}" in ended.stdout + ended.stderr
 
 
 def test_folder_in_the_place_of_a_file(layout: Layout) -> None:

@@ -489,3 +489,17 @@ def test_what_stands_where_a_folder_should_be_is_named(
     make_folder(tmp_path / name / below)
     assert (tmp_path / name / below).is_dir()
     assert earlier.read_text() == "moved away earlier"
+
+
+@pytest.mark.parametrize("below", ["", "a/b"])
+def test_no_run_makes_the_folder_that_a_broken_link_leads_to(tmp_path: Path, below: str) -> None:
+    """Its disk may not be mounted: shards would fill another one."""
+    link, target = tmp_path / "link", tmp_path / "mount" / "point"
+    link.symlink_to(target)
+    layout = Layout(link / below)
+    with pytest.raises(WriteError, match="is a broken link: it leads to"), hold(layout.lock_paths):
+        pass
+    assert not target.parent.exists()
+    target.mkdir(parents=True)
+    with hold(layout.lock_paths):
+        assert target.is_dir()

@@ -79,7 +79,7 @@ class Meaning(Struct, frozen=True):
         boxes = [[box.xmin, box.ymin, box.xmax, box.ymax] for box in record.boxes]
         others = {"boxes": boxes, "height": record.height, "width": record.width}
         label = record.label
-        index = class_index(label, self.first_label, record)
+        index = class_index(label, self.first_label, record, record.shard.parent)
         name = record.filename or _numbered(record)
         return ImageValues(name, record.encoded, label, index, record.wnid, record.text, others)
 
@@ -100,7 +100,7 @@ class Meaning(Struct, frozen=True):
         if label is not None:
             wnid = wnid or self.names.get(label)
             text = text or self.texts.get(label)
-        index = class_index(label, self.first_label, record)
+        index = class_index(label, self.first_label, record, record.shard.parent)
         return ImageValues(name, encoded, label, index, wnid, text, features)
 
 

@@ -95,6 +95,17 @@ def make_folders(folder: Path) -> None:
         path.mkdir(exist_ok=True)
 
 
+def refuse_broken_links(folder: Path) -> None:
+    """Raise WriteError if a link in a path leads nowhere: its disk may not be mounted, and a folder
+    made in its place would fill another one.
+    """
+    for place in (folder, *folder.parents):
+        if place.exists():
+            return
+        if place.is_symlink():
+            _refuse_link_or_file(place)
+
+
 def _refuse_link_or_file(folder: Path) -> None:
     """Raise WriteError if a folder can't be made because a broken link or a file has its name."""
     if folder.is_dir() or not (folder.exists() or folder.is_symlink()):

@@ -120,8 +120,7 @@ def _or_consume(consuming: Iterable[Need] | None) -> str:
     if any(room.lacks_space or room.lacks_files for room in rooms_for(consuming)):
         return ""
     return Hint(
-        "; or let --consume delete archives that download has compared, "
-        "while the shards are made: ",
+        "; or delete archives that download has compared while the shards are made: ",
         rerun((("consume", True),)),
     )
 
