@@ -782,8 +782,8 @@ FOLDERS: dict[str, Made] = {
     ),
     "dots in keys": refused(
         one_tar("a.b.jpg", **{"a.b.cls": b"3"}),
-        "has no image for a.b.cls",
-        "up to the first dot: a.jpg",
+        "has a name of an image with several dots: a.b.jpg",
+        "rename it in the tar: a_b.jpg",
     ),
     "WebDataset by split": taken(
         {

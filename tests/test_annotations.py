@@ -975,7 +975,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "numbers": (
         XMLS + "content: pixels\n",
         nothing,
-        "boxes: this key works only with content: image",
+        "boxes: it can't be combined with content: pixels",
     ),
     "an unknown key": (ONE + "boxes: {vok: xml}\n", nothing, "boxes.vok: no such key"),
     "a wrong type": (

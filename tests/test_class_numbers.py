@@ -522,22 +522,38 @@ def test_init_writes_where_numbers_start(
     [
         (
             0,
-            "to see whether labels count from 0: imagenet-prep verify out; "
-            "if they do, in Python: records.first_label = 0",
+            "if labels count from 0, in Python: records.first_label = 0",
         ),
         (
             -1,
-            "to check all records of this set: imagenet-prep verify out",
+            "write the records again, with labels from 1 up",
         ),
     ],
 )
 def test_a_label_below_the_first_one_has_the_advice_that_helps(label: int, advice: str) -> None:
     """No set counts its classes from -1."""
-    record = SimpleNamespace(place="a shard: record 0 at byte 0", shard=Path("out/a"))
+    record = SimpleNamespace(place="a shard: record 0 at byte 0")
     with pytest.raises(InputError) as caught:
         class_index(label, 1, record)
     assert caught.value.what.endswith(f"has label {label}")
     assert caught.value.hint == advice
+
+
+def test_an_export_can_not_be_told_the_first_label_and_names_the_recipe_that_can(
+    tmp_path: Path,
+) -> None:
+    """Shards of another program with labels from 0 are made again by a recipe, and exported."""
+    save_images(tmp_path / "images", "a.jpg", "b.jpg")
+    with records.ShardWriter(tmp_path / "theirs" / "train", shards=1) as writer:
+        for number, name in enumerate(("a.jpg", "b.jpg")):
+            encoded = (tmp_path / "images" / name).read_bytes()
+            writer.write({"image/encoded": encoded, "image/class/label": number})
+    with pytest.raises(InputError, match="has label 0") as caught:
+        export(Layout(tmp_path / "theirs"), "folders", tmp_path / "files", ENGINE)
+    assert caught.value.hint.endswith(f"imagenet-prep init {tmp_path / 'theirs'}")
+    recipe = init(tmp_path / "theirs", tmp_path / "recipe.yaml", ENGINE).recipe
+    made = make(tmp_path, recipe.read_text())
+    assert export(made, "folders", tmp_path / "again", ENGINE).splits[0].records == 2
 
 
 @pytest.mark.parametrize(

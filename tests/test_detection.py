@@ -381,6 +381,11 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
         {},
         "an object of class 1.5.*expected a whole number from 1 up",
     ),
+    "numbers alone, and names given": (
+        {LABEL: [1]},
+        {"class_names": ["cat"]},
+        "it has class numbers: image/object/class/label\nleave out class_names",
+    ),
     "numbers for names": (
         {TEXT: [5]},
         {"class_names": ["cat"]},

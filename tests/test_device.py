@@ -477,7 +477,8 @@ def test_without_a_decoder_for_a_gpu(torch: Any, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(UsageError, match="neither torchcodec nor torchvision") as caught:
         jpeg_decoders.find_list_decoder()
     assert caught.value.detail.endswith(
-        "found: Could not load libtorchcodec.; No module named 'torchcodec'"
+        "found: torchcodec: Could not load libtorchcodec.; "
+        "torchvision: No module named 'torchcodec'"
     )
 
 

@@ -197,4 +197,4 @@ def test_writing_it_again(tmp_path: Path, sound: Layout) -> None:
     refused: subprocess.CompletedProcess[str] = command(
         "export", "folders", sound.data_dir, status=2
     )
-    assert "export folders needs a folder for its files" in refused.stderr
+    assert "export folders writes new files, and no folder for them is given" in refused.stderr

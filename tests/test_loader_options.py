@@ -188,9 +188,12 @@ def test_records_need_a_data_set_of_images(torch: Any, tmp_path: Path) -> None:
     shards = imagenet_prep.open(tmp_path, "train")
     with pytest.raises(UsageError, match=r"^Loader\(") as caught:
         loader(shards)
-    assert (
-        "Loader(ImageDataset(imagenet_prep.open(folder, 'train'), transform), batch_size)"
-        in caught.value.hint
+    advised = "Loader(ImageDataset(records, crop=RandomResizedCrop(224)), batch_size=256)"
+    assert caught.value.hint == f"{advised}, or your own collate_fn"
+    with pytest.raises(UsageError) as caught:
+        loader(str(tmp_path))
+    assert caught.value.hint == (
+        f"records = imagenet_prep.open({str(tmp_path)!r}, 'train'); {advised}"
     )
     with pytest.raises(UsageError, match="a batch of records"):
         next(iter(loader(shards[:])))

@@ -142,3 +142,11 @@ def test_the_command_names_the_folder(tmp_path: Path, tiny_data_dir: Path) -> No
     ended = command(*words, status=4)
     assert ended.stdout == ""
     assert f"no images of ImageNet in {flowers}" in ended.stderr
+
+
+def test_the_advice_on_data_dirs_own_raw_data_names_data_dir(tiny_data_dir: Path) -> None:
+    """Its raw-data alone is named; download refuses that folder as DATA_DIR."""
+    folder = tiny_data_dir / "raw-data"
+    ended = command("verify", "--raw", folder, "--depth", "quick", status=3)
+    assert f"imagenet-prep download {tiny_data_dir} --only " in ended.stdout
+    assert f"download {folder}" not in ended.stdout

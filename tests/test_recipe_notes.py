@@ -182,6 +182,32 @@ def test_a_column_of_several_labels_is_named(tmp_path: Path) -> None:
     assert "a file can have several labels here: write label.list" in error
 
 
+@pytest.mark.parametrize(
+    ("keys", "other", "remedy"),
+    [
+        ("content: pixels\n", "content: pixels", "write content: image"),
+        ("min_val: 0\nmax_val: 1\n", "min_val and max_val", "remove min_val and max_val"),
+        (
+            "content: pixels\nmin_val: 0\nmax_val: 1\n",
+            "content: pixels",
+            "write content: image and remove min_val and max_val",
+        ),
+    ],
+)
+def test_boxes_of_pixels_name_what_excludes_them(
+    tmp_path: Path, keys: str, other: str, remedy: str
+) -> None:
+    """The error names what the recipe says, and both ways out of it."""
+    save(tmp_path / "in/a.jpg", photograph(80, 48))
+    save(tmp_path / "b.csv", "file,xmin,ymin,xmax,ymax,class\na.jpg,1,1,9,9,cat\n")
+    boxes = "source: {files: 'in/*'}\nboxes: {csv: b.csv}\n"
+    error = refusal(tmp_path, f"{boxes}{keys}")
+    assert f"boxes: it can't be combined with {other}\n" in error
+    assert error.endswith(f"{remedy}, or remove `boxes`")
+    save(tmp_path / "r.yaml", f"{boxes}content: image\n")
+    load(tmp_path / "r.yaml", None, ENGINE)
+
+
 def test_manifests_with_images_that_have_no_annotation(tmp_path: Path) -> None:
     """The images that would be skipped are counted."""
     for name in "abc":

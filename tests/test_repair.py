@@ -20,7 +20,7 @@ from existing import existing
 from made_sets import ENGINE, data_of, edit_manifest, read_catalog, write
 from made_tars import save
 from msgspec.structs import replace
-from running import PROGRAM, command
+from running import PROGRAM, command, command_here
 
 from imagenet_prep import (
     ConvertOptions,
@@ -535,6 +535,14 @@ def test_no_manifest(layout: Layout, is_ours: bool, hint: str) -> None:
     assert contents(layout) == before
 
 
+@pytest.mark.parametrize("stage", ["repair", "verify", "status"])
+def test_a_folder_above_a_set_names_the_set(layout: Layout, stage: str) -> None:
+    """Nobody is advised to download images whose shards are in a folder below."""
+    folder = layout.data_dir
+    ended = command_here(stage, folder.parent, status=0 if stage == "status" else 4)
+    assert f"imagenet-prep {stage} {folder}" in ended.stdout + ended.stderr
+
+
 def test_folder_in_the_place_of_a_file(layout: Layout) -> None:
     """A folder where a file must go is named; nothing is removed that isn't ours."""
     path = layout.index_path(TRAIN)
@@ -666,7 +674,7 @@ def test_command_repairs(layout: Layout) -> None:
     assert [line.split()[1] for line in lines] == [TRAIN, VALIDATION]
     assert "(before: missing)" in lines[0]
     assert "incomplete: the shards of ILSVRC2012 hold" in result.stdout
-    assert result.stdout.splitlines()[-1] == "repaired: 3"
+    assert result.stdout.splitlines()[-1] == "repaired: 3 images"
     assert contents(layout) == before
     again = command("repair", layout.data_dir, "--workers", "1", "--depth", "decode")
     assert again.stdout.splitlines()[0] == "repair: nothing to make again"

@@ -554,7 +554,7 @@ def test_strays_beside_a_plan(layout: Layout, count: int) -> None:
     )
     assert state.sentence.endswith(f"holds files that contradict each other: {state.reason}")
     assert state.following == (
-        "move the shards that plan.json does not list away, then run the same "
+        "move away the shards that plan.json does not list, then run the same "
         "imagenet-prep convert again"
     )
 

@@ -292,14 +292,16 @@ def test_a_state_of_other_settings_is_refused(torch: Any, numbered: Path) -> Non
     """It would mean other records."""
     state = loader(numbered).state_dict()
     for change in ({"seed": 1}, {"window": 3}, {"shuffle": False}, {"drop_last": False}):
-        with pytest.raises(UsageError, match=r"state .*Loader"):
+        with pytest.raises(UsageError, match=r"state .*Loader") as caught:
             loader(numbered, **change).load_state_dict(state)
+        (name,) = change
+        assert caught.value.hint == f"make the Loader with {name}={state[name]}"
     with pytest.raises(UsageError, match="it has no key 'records'"):
         loader(numbered).load_state_dict({})
     without_epoch = {key: value for key, value in state.items() if key != "epoch"}
     with pytest.raises(UsageError, match="it has no key 'epoch'"):
         loader(numbered).load_state_dict(without_epoch)
-    with pytest.raises(UsageError, match="records '301', this one has 301"):
+    with pytest.raises(UsageError, match="records='301', this one has records=301"):
         loader(numbered).load_state_dict({**state, "records": str(state["records"])})
 
 

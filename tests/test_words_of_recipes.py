@@ -286,14 +286,15 @@ def test_a_pipe_is_called_so(tmp_path: Path) -> None:
 def test_a_changed_setting_is_the_part_that_differs() -> None:
     """Mappings are searched; a setting that is not there is nothing.
 
-    The settings of encoding again are named as in a recipe.
+    The settings of encoding again are named as in a recipe; those that follow from others come last.
     """
     recorded = {"order": {"train": {"seed": 1}}}
     planned = {"order": {"train": {"seed": 2}}, "codec": "Pillow 99"}
     first = 'expected codec: not set, got "Pillow 99"'
-    assert changed_settings(recorded, planned) == (["codec", "order"], first)
-    only_order = {**recorded, "codec": "Pillow 99"}
     inner = "expected order.train.seed: 1, got 2"
+    assert changed_settings(recorded, planned) == (["order", "codec"], inner)
+    assert changed_settings(recorded, {**recorded, "codec": "Pillow 99"}) == (["codec"], first)
+    only_order = {**recorded, "codec": "Pillow 99"}
     assert changed_settings(only_order, planned) == (["order"], inner)
     encoded, other = {"reencode": {"quality": 80}}, {"reencode": {"quality": 90}}
     assert changed_settings(encoded, other) == (["quality"], "expected quality: 80, got 90")

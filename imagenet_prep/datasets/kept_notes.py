@@ -4,8 +4,10 @@ this call, which makes shards or only reads the raw data.
 
 from __future__ import annotations
 
-from imagenet_prep.escaping import NAME, path_word, quoted
-from imagenet_prep.hints import CONVERT_AGAIN
+import sys
+
+from imagenet_prep.escaping import NAME, OptionValues, path_word, quoted, rerun
+from imagenet_prep.hints import CONVERT_AGAIN, Hint
 from imagenet_prep.storage.layout import Layout
 
 SAME_RAW = " (with the same --raw, if you gave it)"
@@ -26,20 +28,27 @@ _OF_READING = {
 
 
 def note_of_call(note: str, layout: Layout) -> str:
-    """The note with the folders of this call in its commands."""
+    """The note with the folders of this call in its commands, and this call itself, if it is a
+    command that makes shards.
+    """
     text = str(note)
     folder = quoted(path_word(str(layout.data_dir)))
     for stage in ("annotate", "download"):
         text = text.replace(f"{NAME} {stage} DATA_DIR", f"{NAME} {stage} {folder}")
     raw = f" --raw {quoted(path_word(str(layout.raw)))}" if layout.raw else ""
-    return text.replace(SAME_RAW, raw)
+    text = text.replace(SAME_RAW, raw)
+    before, again, after = text.partition(CONVERT_AGAIN)
+    if not again or sys.argv[1:2] not in (["convert"], ["run"]):
+        return text
+    overwrite: OptionValues = () if "--overwrite" in sys.argv else (("overwrite", True),)
+    return Hint(before, rerun(overwrite), after)
 
 
 def note_of_reading(note: str, layout: Layout) -> str:
     """The note for a call that makes no shards; "" if it is about shards."""
     if WILL_BE_EMPTY in note:
         return ""
-    text = note_of_call(note, layout)
+    text = str(note)
     for words, words_of_reading in _OF_READING.items():
         text = text.replace(words, words_of_reading)
-    return text
+    return note_of_call(text, layout)

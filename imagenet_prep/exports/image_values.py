@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.hints import CONVERT_AGAIN, Hint
 from imagenet_prep.images import ENDINGS, format_of
 from imagenet_prep.reading.damage_words import remedy
 from imagenet_prep.reading.shard import Record
@@ -16,10 +17,11 @@ from imagenet_prep.state.numbering import INCEPTIONS_FIRST, Numbering, box_class
 from imagenet_prep.tfrecord.example import KINDS, parse_example
 from imagenet_prep.tfrecord.inception import PROMISE
 
-_NO_IMAGE = (
+_NO_IMAGE = Hint(
     "export to arrayrecord, which accepts any record; or, for images: in the recipe, set "
-    "`content: image`, add a feature {from: encoded}, and remove features that images don't have; "
-    "then convert again"
+    "`content: image`, add the feature `image: encoded` to `record`, remove features that images "
+    "don't have, and ",
+    CONVERT_AGAIN,
 )
 
 
@@ -77,7 +79,7 @@ class Meaning(Struct, frozen=True):
         boxes = [[box.xmin, box.ymin, box.xmax, box.ymax] for box in record.boxes]
         others = {"boxes": boxes, "height": record.height, "width": record.width}
         label = record.label
-        index = class_index(label, self.first_label, record)
+        index = class_index(label, self.first_label, record, record.shard.parent)
         name = record.filename or _numbered(record)
         return ImageValues(name, record.encoded, label, index, record.wnid, record.text, others)
 
@@ -98,7 +100,7 @@ class Meaning(Struct, frozen=True):
         if label is not None:
             wnid = wnid or self.names.get(label)
             text = text or self.texts.get(label)
-        index = class_index(label, self.first_label, record)
+        index = class_index(label, self.first_label, record, record.shard.parent)
         return ImageValues(name, encoded, label, index, wnid, text, features)
 
 

@@ -337,9 +337,11 @@ def _hint_without_images(layout: Layout) -> str:
     """The command that names the raw folder, describes the user's own images, or downloads."""
     if own := hint_to_own_raw_data(layout):
         return own
-    in_data_dir = replace(layout, raw=layout.data_dir)
-    if layout.reads_own_raw and any(find_source(in_data_dir, split) for split in facts.SPLITS):
-        return Hint(f"run the same command with --raw {quoted(str(layout.data_dir))}")
+    own_folder = own_images(layout)
+    if layout.reads_own_raw and own_folder is None:
+        in_data_dir = replace(layout, raw=layout.data_dir)
+        if any(find_source(in_data_dir, split) for split in facts.SPLITS):
+            return Hint(f"run the same command with --raw {quoted(str(layout.data_dir))}")
     records = SetRecords(layout)
     if records.plan is not None:
         raw_dir = records.raw_dir
@@ -347,7 +349,6 @@ def _hint_without_images(layout: Layout) -> str:
             raw_dir = Path("FOLDER")
         places = replace(layout, raw=None).elsewhere(raw_dir)
         return command("convert", layout.data_dir, (*places, *records.plan.options))
-    own_folder = own_images(layout)
     if own_folder is not None:
         return Hint(command("init", own_folder), "    (for images of your own)")
     return download_hint(layout)

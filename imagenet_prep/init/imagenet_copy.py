@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.hints import Hint
 from imagenet_prep.storage.layout import Layout
@@ -38,7 +39,11 @@ def note_on_imagenet(
         return []
     if not all(name.endswith(".JPEG") for name in image_names):
         return []
-    if facts.TRAIN not in find_sources(Layout(_data_dir_of(folder), raw=folder)):
+    try:
+        sources = find_sources(Layout(_data_dir_of(folder), raw=folder))
+    except InputError:  # convert would fail, too
+        return []
+    if facts.TRAIN not in sources:
         return []
     note = (
         "these are ImageNet's classes; convert reads such a copy, and any boxes in it, "

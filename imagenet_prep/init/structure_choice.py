@@ -17,8 +17,8 @@ from imagenet_prep.init.split_options import refuse_unused_splits
 from imagenet_prep.init.structures import known_structures
 from imagenet_prep.init.unfit_files import ANY_FORMAT
 from imagenet_prep.init.unread_files import UnreadFiles, find_unread
+from imagenet_prep.recipes.inputs import hint_on_hidden
 from imagenet_prep.recipes.path_parts import counted
-from imagenet_prep.recipes.source_inputs import hint_on_hidden
 from imagenet_prep.sources.folders import HIDDEN
 from imagenet_prep.text import either, listed, number_of
 

@@ -74,3 +74,16 @@ class Inputs(Struct, frozen=True):
     def obstacles(self) -> list[InputError]:
         """The obstacles found so far: raised together, so that one run names all of them."""
         return self.remarks.obstacles
+
+
+def hint_on_hidden(paths: Sequence[str]) -> str:
+    """The advice on hidden files; "" if there are none."""
+    if not paths:
+        return ""
+    names = [path.rpartition("/")[2] for path in paths]
+    if all(name.startswith("._") for name in names):
+        return (
+            f"macOS writes such files ({names[0]}) next to images, and they hold no image: copy "
+            f"the images themselves, such as {names[0][2:]}"
+        )
+    return "a name that starts with a dot is hidden: rename the files or folders that you need"

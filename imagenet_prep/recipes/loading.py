@@ -142,14 +142,24 @@ def _annotated(
 
 def _not_of_images(file: RecipeFile, key: str, content: Content) -> UsageError:
     """The error for boxes or masks of what is no image."""
-    subject = "this key works" if key != "source" else "the boxes and masks of its rows work"
-    problem = f"{subject} only with content: image, and the content is {content}"
-    hints: list[str] = []
-    if file.recipe.content == "pixels" and file.recipe.min_val is None:
-        hints.append("write content: image")
+    recipe = file.recipe
+    other = f"content: {content}"
+    if recipe.content is None:
+        other = "arrays" if content == "array" else "min_val and max_val"
+    steps: list[str] = []
+    if recipe.content == "pixels":
+        steps.append("write content: image")
+    if recipe.min_val is not None:
+        steps.append("remove min_val and max_val")
+    remedies: list[str] = []
+    if content == "pixels":
+        remedies.append(" and ".join(steps))
     if key != "source":
-        hints.append(f"remove `{key}`")
-    return file.fault((key,), problem, hint=", or ".join(hints))
+        remedies.append(f"remove `{key}`")
+    subject = "it" if key != "source" else "the boxes and masks of its rows"
+    problem = f"{subject} can't be combined with {other}"
+    expected = "expected content: image with boxes or masks"
+    return file.fault((key,), problem, expected, ", or ".join(remedies))
 
 
 def _listed_without_annotation(

@@ -11,7 +11,7 @@ import numpy as np
 
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.model import Engine
-from imagenet_prep.recipes.inputs import Inputs, skipped_in_words
+from imagenet_prep.recipes.inputs import Inputs, hint_on_hidden, skipped_in_words
 from imagenet_prep.recipes.path_parts import counted
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile, shortened
 from imagenet_prep.recipes.recipe_paths import need_path
@@ -92,9 +92,7 @@ def _hint_on_pattern(base: Path, pattern: str) -> str:
     visible_names = [name for name in names if not name.startswith(".")]
     if visible_names:
         return f"correct the pattern: {folder} holds {counted(visible_names, 3)}"
-    if names:
-        return f"{folder} holds only hidden files, whose names begin with a dot"
-    return ""
+    return hint_on_hidden(names)
 
 
 def _root_pattern(file: RecipeFile, key: Key, pattern: str, root: Path) -> tuple[Path, str]:

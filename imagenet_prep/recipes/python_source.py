@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.escaping import OptionValues, command, rerun
+from imagenet_prep.escaping import OptionValues, command, is_command_line, rerun
 from imagenet_prep.hints import Hint
 from imagenet_prep.images import ending_of
 from imagenet_prep.recipes.box_policy import fault
@@ -171,11 +171,14 @@ def _difference(recorded: Path | None, function: Function) -> str:
 def _refuse_code(file: RecipeFile, function: Function, reason: str) -> UsageError:
     """The error for code that would run without permission."""
     place = file.place(("source", "python"))
-    again = rerun((("allow_python", True),)).without("--dry-run")  # a dry run runs no code
+    hint = Hint("read that file; then in Python: allow_python=True")
+    if is_command_line():
+        again = rerun((("allow_python", True),)).without("--dry-run")  # a dry run runs no code
+        hint = Hint("read that file; then: ", again)
     return UsageError(
         f"{place}: convert would run {function.name} of {function.path}{reason}",
         "expected --allow-python: without it no recipe runs code",
-        Hint("read that file; then: ", again),
+        hint,
     )
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.classic_inputs import list_classic
-from imagenet_prep.recipes.inputs import Inputs, skipped_in_words
+from imagenet_prep.recipes.inputs import Inputs, hint_on_hidden, skipped_in_words
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile
 from imagenet_prep.recipes.source_kinds import source_kinds
 from imagenet_prep.sources.folders import HIDDEN
@@ -60,16 +59,3 @@ def _no_files(place: str, inputs: Inputs) -> InputError:
     problem = f"{place}: no file in {inputs.origin} can be used"
     hint = hint_on_hidden(inputs.remarks.passed.get(HIDDEN, ()))
     return NoFilesError(problem, "; ".join(skipped), hint)
-
-
-def hint_on_hidden(paths: Sequence[str]) -> str:
-    """The advice on hidden files; "" if there are none."""
-    if not paths:
-        return ""
-    names = [path.rpartition("/")[2] for path in paths]
-    if all(name.startswith("._") for name in names):
-        return (
-            f"macOS writes such files ({names[0]}) next to images, and they hold no image: copy "
-            f"the images themselves, such as {names[0][2:]}"
-        )
-    return "a name that starts with a dot is hidden: rename the files or folders that you need"

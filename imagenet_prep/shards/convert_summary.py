@@ -98,15 +98,24 @@ def refusal_of(problems: list[Problem], refused: int, progress: Progress) -> Dat
     """The error for shards that bad images prevented; each image is noted."""
     for problem in problems:
         progress.note(f"bad image: {problem}")
-    remedy = problems[0].remedy
-    if len(problems) > 1:
-        copy_or_leave = f"{SOUND_COPY}{LEAVE_OUT}"
-        if all(problem.remedy.startswith(copy_or_leave) for problem in problems):
-            remedy = remedy.replace(SOUND_COPY, "get sound copies of them")
-        remedy = remedy.replace(LEAVE_OUT, "; or leave out these images: ")
     return DataProblemsError(
         f"{number_of(len(problems), 'image')} can't be converted, {problems[0].subject} first; "
         f"{number_of(refused, 'shard was', 'shards were')} not made",
         problems[0].detail,
-        remedy,
+        _remedy_of(problems),
     )
+
+
+def _remedy_of(problems: Sequence[Problem]) -> str:
+    """The remedy for bad images: that of the only one or of all, or of the first."""
+    remedy = problems[0].remedy
+    if len(problems) == 1:
+        return remedy
+    remedies = {problem.remedy for problem in problems}
+    copy_or_leave = f"{SOUND_COPY}{LEAVE_OUT}"
+    if len(remedies) > 1 and all(text.startswith(copy_or_leave) for text in remedies):
+        remedy = f"{copy_or_leave}{HOW_TO_LEAVE_OUT}"
+    if remedy.startswith(copy_or_leave):
+        remedy = remedy.replace(SOUND_COPY, "get sound copies of them")
+    remedy = remedy.replace("accepts it unchanged", "accepts them unchanged")
+    return remedy.replace(LEAVE_OUT, "; or leave out these images: ")

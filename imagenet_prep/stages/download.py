@@ -424,7 +424,7 @@ def _inspect(
         raise InputError(
             f"{host} has a different {target.filename}",
             f"expected {target.size:,} bytes, the server has {remote.total:,}",
-            "check --base-url if you set it; this file was not fetched",
+            "it was not fetched; name a server that has the original archive: --base-url URL",
         )
     if not has_digest:
         file = RemoteFile(session, url, remote, pace)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import DamagedRecordError, InputError, UsageError
-from imagenet_prep.escaping import command_line, path_word, program
+from imagenet_prep.escaping import CommandLine, command_line, path_word, program
 from imagenet_prep.exports import load_format
 from imagenet_prep.exports.packing import ExportRun, Packer, sizes_on_record
 from imagenet_prep.exports.source_set import SourceSet, SourceShard
@@ -26,7 +26,7 @@ from imagenet_prep.state.damaged_images import (
 )
 from imagenet_prep.storage.files import load_json, save_bytes, save_json
 from imagenet_prep.storage.layout import STATE_NAME, Layout
-from imagenet_prep.storage.location import AnyPath, local_path, refuse_url
+from imagenet_prep.storage.location import AnyPath, local_or_none, local_path, refuse_url
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.space import Need, refuse_lack
 from imagenet_prep.text import is_utf8, listed, number_of
@@ -135,18 +135,13 @@ def _refuse_options(
 ) -> None:
     """Raise UsageError if the format can't use these options."""
     copies_records = packer_class.unit != "set"
-    if out is None or not copies_records:  # files are next to the shards, or name their folder
+    if not copies_records:  # files are next to the shards, or name their folder
         layout.refuse_urls()
     if out is None and copies_records:
         raise UsageError(
-            f"export {container} needs a folder for its files",
-            "expected this folder after that of the shards",
-            Hint(
-                "name it in place of OUT: ",
-                command_line(
-                    [program(), "export", container, path_word(str(layout.data_dir)), "OUT"]
-                ),
-            ),
+            f"export {container} writes new files, and no folder for them is given",
+            "expected a folder OUT after DATA_DIR",
+            Hint("for example: ", _with_example(container, layout.data_dir)),
         )
     if out is not None and packer_class.requires_utf8_paths and not is_utf8(str(out)):
         raise UsageError(
@@ -161,6 +156,16 @@ def _refuse_options(
             "expected --on-damaged refuse, or a format that copies records",
             "leave out --on-damaged, or choose another format",
         )
+
+
+def _with_example(container: str, data_dir: AnyPath) -> CommandLine:
+    """The command with a folder next to DATA_DIR for its files; of a URL, in the current folder."""
+    named = local_or_none(data_dir) or Path(data_dir.name)
+    if named.name in ("", ".."):
+        named = named.resolve()
+    out = named.with_name(f"{named.name or 'set'}-{container}")
+    words = [program(), "export", container, path_word(str(data_dir)), path_word(out)]
+    return command_line(words)
 
 
 def _open_packer(packer_class: type[Packer], source: SourceSet, skippable: bool) -> Packer:
@@ -184,8 +189,9 @@ def _refuse_failures(
 ) -> None:
     """Raise the error of the first shard that could not be exported, if any."""
     if run.failures:
-        done = number_of(len(source.shards) - len(run.failures), "shard is", "shards are")
-        progress.note(f"{done} done, {len(run.failures):,} not")
+        done = len(source.shards) - len(run.failures)
+        shards = number_of(len(source.shards), "shard")
+        progress.note(f"{done:,} of {shards} done; the first error:")
         raise _with_hint(run.failures[0], skippable)
 
 
@@ -194,7 +200,9 @@ def _with_hint(error: Exception, skippable: bool) -> Exception:
     be left out and were not to be.
     """
     if isinstance(error, DamagedRecordError) and skippable:
-        return error.with_hint(Hint(error.hint, "; --on-damaged skip leaves out damaged records"))
+        skipping = "--on-damaged skip leaves out damaged records"
+        hint = Hint(f"{skipping}; ", error.hint) if error.hint else skipping
+        return error.with_hint(hint)
     return error
 
 
@@ -272,18 +280,15 @@ def _refuse_lack(
 
 
 def _refuse_other(target: Layout, identity: dict[str, Any]) -> None:
-    """Raise InputError unless the folder is new, empty,
-    or holds the same export, complete or not.
+    """Raise InputError unless the folder is new, empty, holds the same export, complete or not,
+    or one that wrote no file.
     """
     recorded = load_json(target.export_path)
-    if recorded == identity:
+    if recorded == identity or _holds_no_export(target):
         return
     container = recorded.get("container") if isinstance(recorded, dict) else recorded
     if recorded is None:
-        names = _file_names(target)
-        if not names:
-            return
-        content = f"something else: {listed(names)}"
+        content = f"something else: {listed(_file_names(target))}"
         expected = "an empty folder"
     elif isinstance(recorded, dict) and container == identity["container"]:
         content = (
@@ -296,6 +301,17 @@ def _refuse_other(target: Layout, identity: dict[str, Any]) -> None:
     raise InputError(
         f"{target.output_dir} holds {content}", f"expected {expected}", "choose an empty folder"
     )
+
+
+def _holds_no_export(target: Layout) -> bool:
+    """Whether a folder has no file of an export: it is new or empty, or an export failed before it
+    wrote one.
+    """
+    index_dir = local_path(target.index_dir)
+    without_content = {f"{STATE_NAME}/{target.export_path.name}"}
+    if index_dir.is_dir() and not any(index_dir.iterdir()):
+        without_content.add(f"{STATE_NAME}/{index_dir.name}")
+    return without_content.issuperset(_file_names(target))
 
 
 def _shown_container(container: object) -> str:

@@ -13,7 +13,7 @@ from imagenet_prep.checks.set_checks import REMEDY_MANIFEST, plan_fault
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.planned_set import PlannedSplit, plan_name, refuse_other_images
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import mention
+from imagenet_prep.escaping import command, mention
 from imagenet_prep.hints import Hint
 from imagenet_prep.model import Done, Engine, ProblemKind, Progress, ShardInfo, ShardPlan, Silent
 from imagenet_prep.reading.shard import Shard
@@ -119,19 +119,31 @@ def require_manifest(records: SetRecords) -> Manifest:
             state.damage.detail, "expected the manifest as imagenet-prep convert wrote it", then
         )
     if state.kind in ("nothing", "foreign"):
-        raise InputError(
-            f"no manifest in {layout.state_dir}: the content of each shard is unknown",
-            "expected manifest.json, which imagenet-prep convert writes when every shard is done",
-            (
-                "check DATA_DIR and --output; shards of another tool can't be repaired, so get "
-                "sound copies"
-            ),
-        )
+        raise _nothing_to_repair(state)
     raise InputError(
         state.sentence,
         "expected a finished set, whose manifest.json lists each shard",
         state.following,
     )
+
+
+def _nothing_to_repair(state: SetState) -> InputError:
+    """The error for a folder without shards, or with shards whose content is not recorded."""
+    layout = state.layout
+    expected = f"expected {layout.manifest_path}, which convert writes when every shard is done"
+    if state.kind == "foreign":
+        return InputError(
+            f"{layout.output_dir} holds shards, and no record of what each should hold",
+            expected,
+            "if convert made them, copy also their folder, imagenet-prep; "
+            "otherwise get sound copies of the damaged shards",
+        )
+    below = layout.sets_below()
+    hint = Hint("give the folder of that set: ", command("repair", below[0])) if below else ""
+    what = f"{layout.output_dir} holds no shards"
+    if below:
+        what = f"{what}; found a set in {below[0]}"
+    return InputError(what, expected, hint or "give the folder in which convert made the shards")
 
 
 def _plan_key(layout: Layout) -> str:

@@ -79,13 +79,10 @@ class Placed(Protocol):
         """Its file, number and byte, for messages."""
         ...
 
-    @property
-    def shard(self) -> AnyPath:
-        """The file that holds it."""
-        ...
 
-
-def class_index(label: int | None, first_label: int, record: Placed) -> int | None:
+def class_index(
+    label: int | None, first_label: int, record: Placed, folder: AnyPath | None = None
+) -> int | None:
     """A label counted from 0, as networks have it; None for none. Nothing else counts labels of
     records from 0.
 
@@ -93,6 +90,7 @@ def class_index(label: int | None, first_label: int, record: Placed) -> int | No
         label: as it is in the record.
         first_label: the label of the first class.
         record: the record, for the error.
+        folder: of the shards, for an error where nobody can set the first label.
 
     Raises:
         InputError: the label is below ``first_label``.
@@ -101,10 +99,11 @@ def class_index(label: int | None, first_label: int, record: Placed) -> int | No
         return None
     if label < first_label:
         problem, expected = f"{record.place} has label {label}", f"expected {first_label} or more"
-        verify = command("verify", record.shard.parent)
-        hint = Hint("to check all records of this set: ", verify)
-        if label == 0:
-            in_python = "; if they do, in Python: records.first_label = 0"
-            hint = Hint("to see whether labels count from 0: ", verify, in_python)
+        hint = f"write the records again, with labels from {first_label} up"
+        if label >= 0:
+            hint = f"if labels count from {label}, in Python: records.first_label = {label}"
+            if folder is not None:
+                start = f"if labels count from {label}, start with a recipe for these shards: "
+                hint = Hint(start, command("init", folder))
         raise InputError(problem, expected, hint)
     return label - first_label

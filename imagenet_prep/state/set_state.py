@@ -46,7 +46,7 @@ RESUME = Hint(
 )
 
 _MOVE_STRAYS = Hint(
-    "move the shards that plan.json does not list away, then run the same ",
+    "move away the shards that plan.json does not list, then run the same ",
     mention("convert"),
     " again",
 )

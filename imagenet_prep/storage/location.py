@@ -302,6 +302,7 @@ def _is_url(place: object, expected: str) -> UsageError:
         hint = "name the path alone, without file://"
     elif scheme in SCHEMES:
         hint = (
-            "copy the files to a folder of this machine, or mount the bucket, and name that folder"
+            "use a folder of this machine, and copy the files from or to the bucket; "
+            "or mount the bucket"
         )
     return UsageError(f"{shown(place)} is a URL", expected, hint)

@@ -280,7 +280,7 @@ def too_large(path: object, size: int, max_bytes: int) -> InputError:
     return InputError(
         f"{path} holds {size:,} bytes",
         f"expected at most {max_bytes:,} bytes",
-        "correct the path, or use a smaller file; if this program wrote it, restore a copy of it",
+        "correct the path, or use a smaller file; one that this program wrote is damaged",
     )
 
 

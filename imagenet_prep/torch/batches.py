@@ -55,7 +55,8 @@ def collate(samples: list[Any]) -> Any:
         raise UsageError(
             f"images of a batch have different shapes: {listed(sorted(shapes))}",
             "expected images of one shape",
-            "make them one size by a transform of the data set, or by the crop of an ImageDataset",
+            "make them one size by a transform of the data set; "
+            "an ImageDataset also takes crop=RandomResizedCrop(224)",
         ) from None
 
 
@@ -65,8 +66,8 @@ def _have_objects(samples: list[Any]) -> bool:
     return isinstance(target, dict) and "boxes" in target
 
 
-TAKES = "Loader(ImageDataset(imagenet_prep.open(folder, 'train'), transform), batch_size)"
-"""The arguments of a Loader, for a hint."""
+TAKES = "Loader(ImageDataset(records, crop=RandomResizedCrop(224)), batch_size=256)"
+"""The arguments of a Loader, for a hint; ``records`` are what ``open`` gives."""
 
 TAKES_OR_COLLATE = f"{TAKES}, or your own collate_fn"
 """The same for a Loader of records, which a collate_fn can make a batch of."""

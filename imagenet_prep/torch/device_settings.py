@@ -17,8 +17,8 @@ from imagenet_prep.torch.crops import Crop
 from imagenet_prep.torch.image_dataset import ImageDataset
 
 _TAKES = (
-    "Loader(ImageDataset(records, crop=RandomResizedCrop(224, flip=0.5)), decode='cuda', "
-    "normalize=(mean, std))"
+    "Loader(ImageDataset(records, crop=RandomResizedCrop(224, flip=0.5)), batch_size=256, "
+    "decode='auto')"
 )
 
 
@@ -75,8 +75,8 @@ def _refuse_without_decode(name: str, argument: object) -> None:
     if argument is not None:
         raise UsageError(
             f"Loader({name}={shown(argument)})",
-            "expected decode=... too",
-            "give ImageDataset a transform that does it, or Loader decode='cuda'",
+            "expected decode=..., which this argument is part of",
+            "give Loader decode='auto', too; or give ImageDataset a transform that does it",
         )
 
 
@@ -158,8 +158,8 @@ def images_within(dataset: Any) -> tuple[ImageDataset, Sequence[int] | None]:
         raise UsageError(
             "Loader(decode=...) with ImageDataset(transform=...)",
             "expected no transform of single images",
-            "leave out transform; to change images, give Loader a collate_fn, which gets the batch "
-            f"[images, labels]; for example: {_TAKES}",
+            f"leave out transform: {_TAKES}; "
+            "to change images, give it a collate_fn, too, which gets the batch [images, labels]",
         )
     if images.crop is None or type(images.crop).__call__ is not Crop.__call__:
         raise UsageError(

@@ -187,11 +187,14 @@ class EpochSampler(DistributedSampler[int]):
         for name, setting in self._described.items():
             if state.get(name) == setting:
                 continue
+            saved = f"{name}={shown(_value_in(state, name))}"
+            hint = f"make the Loader with {saved}"
+            if name in ("records", "sampler"):
+                hint = "make the Loader with the data set and the sampler of the state"
             raise UsageError(
-                f"the state is of a Loader with {name} {shown(_value_in(state, name))}, "
-                f"this one has {shown(setting)}",
+                f"the state is of a Loader with {saved}, this one has {name}={shown(setting)}",
                 "expected the same data set and settings",
-                "make the Loader with the data set and settings of the state",
+                hint,
             )
 
     def _refuse_beyond_epoch(self, place: EpochPlace) -> None:

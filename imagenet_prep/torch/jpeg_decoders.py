@@ -132,12 +132,13 @@ def find_list_decoder() -> ListDecoder:
         UsageError: neither can be imported.
     """
     reasons: list[str] = []
-    for find in (torchcodec_decoder, torchvision_decoder):
+    decoders = {"torchcodec": torchcodec_decoder, "torchvision": torchvision_decoder}
+    for name, find in decoders.items():
         try:
             return find()
         except (ImportError, RuntimeError, OSError) as error:  # the last two: of another PyTorch
             first_line, *_ = str(error).splitlines() or [type(error).__name__]
-            reasons.append(first_line)
+            reasons.append(f"{name}: {first_line}")
     raise UsageError(
         "neither torchcodec nor torchvision can be used to decode JPEGs on a GPU",
         f"expected torchcodec 0.16 or newer, made for this PyTorch; found: {'; '.join(reasons)}",

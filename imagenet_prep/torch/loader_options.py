@@ -87,10 +87,14 @@ def refuse_other_data(dataset: object, options: Mapping[str, Any]) -> None:
     is_map_style = isinstance(dataset, Sized) and hasattr(dataset, "__getitem__")
     is_records = isinstance(dataset, RecordSequence) and options.get("collate_fn") is None
     if isinstance(dataset, str | IterableDataset) or not is_map_style or is_records:
+        hint = TAKES_OR_COLLATE
+        if not is_records:
+            folder = dataset if isinstance(dataset, str) else "/data/imagenet"
+            hint = f"records = imagenet_prep.open({folder!r}, 'train'); {TAKES}"
         raise UsageError(
             f"Loader({shown(dataset)})",
-            "expected a map-style data set whose items make a batch",
-            TAKES_OR_COLLATE if is_records else TAKES,
+            "expected a data set that gives samples by their numbers, such as an ImageDataset",
+            hint,
         )
 
 

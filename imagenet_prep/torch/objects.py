@@ -242,6 +242,13 @@ class ObjectClasses(Struct, frozen=True):
         return [label + self.first_number - 1 for label in self.names]
 
     def _label_names(self, objects: RecordObjects) -> NDArray[np.int64]:
+        numbers = [name for name in (LABELS, LABELS_OF_INCEPTION) if name in objects.features]
+        if objects.count and numbers and NAMES not in objects.features:
+            raise InputError(
+                f"{objects.record.place} has no {NAMES}, so its objects have no class names",
+                f"expected one per object; it has class numbers: {numbers[0]}",
+                "leave out class_names: the labels are then these numbers",
+            )
         names = [str(name, "utf-8", "replace") for name in objects.byte_values(NAMES, "texts")]
         labels = {name: label for label, name in self.names.items()}
         for name in names:

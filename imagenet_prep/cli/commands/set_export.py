@@ -66,7 +66,7 @@ def export(
     all_sets = Layout(data_dir)
     engine = engine_of(params)
     progress = make_progress(quiet)
-    if out is None or load_format(container).unit == "set":
+    if load_format(container).unit == "set":
         all_sets.refuse_urls()
     refuse_missing(data_dir)
 

@@ -17,6 +17,7 @@ from imagenet_prep.init.proposal import (
     Interpretation,
     Proposal,
 )
+from imagenet_prep.init.split_options import named_lists
 from imagenet_prep.recipes.path_parts import base_name
 from imagenet_prep.text import listed, number_of
 
@@ -38,9 +39,13 @@ _SPLIT = "(?:train|val|valid|validation|test|trainval)"
 
 def _recognise_lists(inspection: Inspection) -> Interpretation | None:
     """Two lists of names at least, each called as a class, name half of the images;
-    an image can be in several.
+    an image can be in several. Lists that --split names are none of these.
     """
-    lists = list(filter(_may_be_of_a_class, find_name_lists(inspection)))
+    of_splits = set(named_lists(inspection).values())
+    lists: list[NameList] = []
+    for name_list in filter(_may_be_of_a_class, find_name_lists(inspection)):
+        if name_list.name not in of_splits:
+            lists.append(name_list)
     classes = {name_list.name: _class_of(name_list) for name_list in lists}
     class_names = set(classes.values())
     if len(class_names) < 2:
