@@ -773,7 +773,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
             )
         },
         (
-            "annotations.xml: no image has a box, a polygon or an ellipse; expected at least one: tags "
+            "annotations.xml: no image has a box, a polygon or an ellipse; expected a box, polygon or ellipse: tags "
             "are classes of whole images; for images with several classes, write a CSV with the "
             "columns filename and label"
         ),
@@ -781,7 +781,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     "CVAT: nothing is annotated": (
         {"annotations.xml": cvat(("a.jpg", ""))},
         (
-            "annotations.xml: no image has a box, a polygon or an ellipse; expected at least one; "
+            "annotations.xml: no image has a box, a polygon or an ellipse; expected at least one box, polygon or ellipse; "
             "draw them in CVAT, and export again; or move this file away"
         ),
     ),

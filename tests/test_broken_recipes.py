@@ -121,7 +121,7 @@ RECIPES = {
     "two documents": (
         FILES + "---\nseed: 1\n",
         "line 2: a second YAML document starts here",
-        "one in a file",
+        "one document in a file",
     ),
     "a key further left": (
         "source:\n  files: a\n tar: b\n",
@@ -215,7 +215,7 @@ RECIPES = {
     "fractions of a little more than 1": (
         FOLDERS + "splits: {train: 0.7, val: 0.15, test: 0.150002}\n",
         "the fractions sum to 1.000002",
-        "expected 1",
+        "expected a sum of 1",
     ),
     "fractions of a list of files": (
         "manifest_file: m.txt\nsplits: {a: 0.5, b: 0.5}\nstratified: true\n",
@@ -504,7 +504,7 @@ INPUTS = {
     ),
     "labels without paths": (
         FILES + "labels: nopath.csv\n",
-        "nopath.csv, line 1: no column with the paths of files",
+        "nopath.csv, line 1: no column has a usual name for the paths of files",
         "name, label\nname it in the recipe: labels: {file: ..., path: COLUMN}; ",
     ),
     "labels with a column that the recipe misspells": (
@@ -569,7 +569,7 @@ INPUTS = {
     ),
     "JSON without paths": (
         FILES + "labels: nopath.jsonl\n",
-        "no column with the paths of files: expected one of path, filename, file, image, got name\n",
+        "no column has a usual name for the paths of files: expected one of path, filename, file, image, got name\n",
         "\nname it in the recipe: labels: {file: ..., path: COLUMN}",
     ),
     "a column of splits and paths": (
@@ -579,7 +579,7 @@ INPUTS = {
     ),
     "columns of classes without paths": (
         FILES + "labels: {file: hot.csv, one_hot: true}\n",
-        "hot.csv, line 1: no column with the paths of files: expected one of path, filename, file, "
+        "hot.csv, line 1: no column has a usual name for the paths of files: expected one of path, filename, file, "
         "image, got name, a, b\n",
         "",
     ),
@@ -590,7 +590,7 @@ INPUTS = {
     ),
     "labels without paths, below a comment": (
         FILES + "labels: comment.csv\n",
-        "comment.csv, line 2: no column with the paths of files",
+        "comment.csv, line 2: no column has a usual name for the paths of files",
         "name, label",
     ),
     "labels in one of two files": (
@@ -636,7 +636,7 @@ INPUTS = {
     "no value for a file": (
         FILES + "labels: some.csv\nrecord: {a: size}\n",
         "some.csv, line 3: the column size has no value for arrays/1.npy",
-        "expected one for each file, and 1 file has none\nfill it in, or write in `record` of ",
+        "expected a value for each file, and 1 file has none\nfill in the value, or write in `record` of ",
     ),
     "no value in a column whose name needs quotes": (
         FILES + "labels: empties.csv\nrecord: {'my s': 'a, b'}\n",

@@ -818,7 +818,13 @@ def test_a_site_for_browsers_does_not_blame_the_credentials(closed: FaultServer)
     closed.RequestHandlerClass = _WantsReferer
     with pytest.raises(AccessError) as caught:
         _enter(closed)
-    assert_told(caught.value, 6, "denied the account 'ada' access to a.tar", "403", "--cookies")
+    assert_told(
+        caught.value,
+        6,
+        "denied the account 'ada' access to a.tar",
+        "403",
+        "with the same options and --cookies",
+    )
     assert "refused the credentials" not in str(caught.value)
 
 

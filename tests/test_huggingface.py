@@ -270,6 +270,9 @@ def test_an_image_that_is_there_twice_is_refused(hub_dir: Path, made_tiny: MadeS
         == "train-00000-of-00003.parquet, row 1 and train-00000-of-00003.parquet, row 2"
     )
     assert _refused(hub_dir).hint == "get an intact copy of it"
+    more_rows = hugging_face_rows(made_tiny, "train")[:2]
+    write_parquet(data / "train-00000-of-00003.parquet", more_rows * 2)
+    assert _refused(hub_dir).hint == "get an intact copy of it; 1 other image is there twice, too"
 
 
 def test_a_copy_that_was_not_read_is_read_as_its_note_says(

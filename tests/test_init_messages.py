@@ -21,6 +21,7 @@ from running import command_here, prep_here
 
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.init.imagenet_copy import lacks_archives
+from imagenet_prep.init.structures import annotated_folder
 
 Files = Mapping[str, bytes | None]
 
@@ -950,6 +951,28 @@ COMMANDS: dict[str, Saying] = {
             "imagenet-prep init data --label cls\n",
         ),
     ),
+    "a column of samples that may be the class": Saying(
+        {
+            "a.tar": tar(
+                *(f"{number}.jpg" for number in range(4)),
+                **{
+                    f"{number}.json": b'{"sky": "%s"}' % b"ab"[number % 2 :][:1]
+                    for number in range(4)
+                },
+            )
+        },
+        "",
+        ("to use sky as the class: imagenet-prep init data --label sky --output data-2.yaml\n",),
+        status=0,
+    ),
+    "a table that is not used, and a recipe of another name": Saying(
+        {**dict.fromkeys(PETS), "l.csv": table(list(PETS), "file,label", "x y")},
+        "--as class-folders --output data.yaml",
+        (
+            "to use it: imagenet-prep init data --as with-labels --label l.csv:label --output data-2",
+        ),
+        status=0,
+    ),
 }
 
 
@@ -1110,6 +1133,46 @@ def test_the_keys_that_take_masks_next_to_boxes(tmp_path: Path) -> None:
     assert "2 images" in converted.stdout
 
 
+def _save_coco_with_masks(folder: Path) -> None:
+    """Two folders of PNGs with boxes, each with a folder of masks, PNGs too."""
+    names = [f"{name}/{number}.png" for name in ("a", "b") for number in range(2)]
+    masks = [f"photos/{name}/masks/{number}.png" for name in ("a", "b") for number in range(2)]
+    entries = [
+        {"id": number, "file_name": name, "width": 16, "height": 16}
+        for number, name in enumerate(names)
+    ]
+    boxes = [
+        {"id": number, "image_id": number, "category_id": 1, "bbox": [1, 1, 5, 5]}
+        for number in range(len(names))
+    ]
+    content = {"images": entries, "annotations": boxes, "categories": [{"id": 1, "name": "car"}]}
+    annotations = {"boxes.json": json.dumps(content).encode()}
+    Made({**images(*(f"photos/{name}" for name in names), *masks), **annotations}).save(folder)
+
+
+def test_masks_below_the_folders_of_images_are_no_images(tmp_path: Path) -> None:
+    """The recipe names each folder of images, so the masks below them are not converted."""
+    _save_coco_with_masks(tmp_path / "data")
+    command_here("init", "data", "--as", "coco", cwd=tmp_path)
+    converted = command_here("convert", "out", "--config", "data.yaml", cwd=tmp_path)
+    assert "train: 4 images" in converted.stdout
+
+
+def test_masks_below_many_folders_of_images_are_moved_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A recipe doesn't name many folders: init says why, and takes the folder without the masks."""
+    monkeypatch.setattr(annotated_folder, "_MOST_FOLDERS", 1)
+    _save_coco_with_masks(tmp_path / "data")
+    refused = command_here("init", "data", status=4, cwd=tmp_path)
+    assert "to see what prevents it: imagenet-prep init data --as coco" in refused.stderr
+    refused = command_here("init", "data", "--as", "coco", status=4, cwd=tmp_path)
+    assert refused.stderr.endswith("\nmove all masks out of data/photos\n")
+    for name in ("a", "b"):
+        (tmp_path / "data/photos" / name / "masks").rename(tmp_path / f"masks of {name}")
+    command_here("init", "data", "--as", "coco", cwd=tmp_path)
+
+
 @pytest.mark.parametrize("has_masks", [False, True])
 def test_each_year_of_voc_gets_a_recipe_of_its_own(tmp_path: Path, has_masks: bool) -> None:
     """Years are no classes, with masks or without; each advised command writes a recipe."""
@@ -1198,6 +1261,18 @@ def test_tars_with_files_of_one_name_are_unpacked_apart(
         path.relative_to(tmp_path / "data").as_posix() for path in existing(tmp_path, "**/*.jpg")
     }
     assert unpacked == {f"cat/{first}", f"dog/{second}"}
+
+
+def test_tars_that_are_parts_of_one_set_without_classes(tmp_path: Path) -> None:
+    """The images of tars with the same names can be taken without classes."""
+    Made({"part1.tar": tar("1.jpg", "2.jpg"), "part2.tar": tar("1.jpg")}).save(tmp_path / "data")
+    refused = command_here("init", "data", status=4, cwd=tmp_path)
+    unpack, _, again = refused.stderr.rpartition(" && ")
+    command = unpack.partition("to take all without classes: ")[2]
+    subprocess.run(["bash", "-c", command], check=True, cwd=tmp_path)
+    assert again == "imagenet-prep init data --as unlabelled\n"
+    found = command_here("init", "data", "--as", "unlabelled", cwd=tmp_path)
+    assert "found 3 images" in found.stdout
 
 
 def test_many_parts_are_joined_in_the_order_of_their_numbers(tmp_path: Path) -> None:

@@ -318,3 +318,40 @@ def test_a_dangling_plan_ends_a_rank(tmp_path: Path, made_tiny: MadeSet) -> None
     remove = error_lines(refused)[-1].partition("remove it: ")[2]
     subprocess.run(["bash", "-c", remove], check=True)
     command(*words)
+
+
+@pytest.mark.parametrize("name", ["", "imagenet-prep", "imagenet-prep/index"])
+@pytest.mark.parametrize("rank", [(), ("--rank", "0/2")], ids=["alone", "a rank"])
+def test_a_broken_link_in_place_of_a_folder(
+    tmp_path: Path, made_tiny: MadeSet, name: str, rank: tuple[str, ...]
+) -> None:
+    """Its disk may not be mounted: nothing is made where it leads to;
+    with the link moved away, the same command succeeds.
+    """
+    raw = made_tiny.archives["train"].parent
+    link = tmp_path / "data" / name
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to("nowhere")
+    words = ("convert", tmp_path / "data", "--raw", raw, *PART, *rank)
+    refused = command(*words, status=1)
+    lines = error_lines(refused)
+    assert lines[0] == f"error: {link} is a broken link: it leads to {link.with_name('nowhere')}"
+    assert not link.with_name("nowhere").exists()
+    move = lines[-1].partition("move the link away: ")[2]
+    subprocess.run(["bash", "-c", move], check=True)
+    command(*words)
+
+
+def test_a_broken_link_in_an_export(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """The folder of a split that leads to nothing is named with the command that moves it away."""
+    data, out = tmp_path / "data", tmp_path / "out"
+    command("convert", data, "--raw", made_tiny.archives["train"].parent, *PART)
+    words = ("export", "folders", data, out, "--workers", 1)
+    command(*words)
+    shutil.rmtree(out / "train")
+    (out / "train").symlink_to("nowhere")
+    lines = error_lines(command(*words, status=1))
+    assert lines[0] == f"error: {out}/train is a broken link: it leads to {out}/nowhere"
+    move = lines[-1].partition("move the link away: ")[2]
+    subprocess.run(["bash", "-c", move], check=True)
+    command(*words)

@@ -153,7 +153,7 @@ STATES: Mapping[str, Rare] = {
     ),
     "words instead of runs": runs("cat")._replace(words="'cat' is not a whole number"),
     "a run before an earlier one": runs("10 3 2 1")._replace(
-        words="the run at 2 starts before the end of an earlier one"
+        words="the run at 2 comes after a run that starts later"
     ),
     "an empty class": Rare(
         {"via": "v.json"}, via(RECT, {"class": ""}), "its attribute class is '' (str)"

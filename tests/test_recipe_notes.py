@@ -166,7 +166,7 @@ def test_a_split_without_labels_names_its_own_file(tmp_path: Path) -> None:
     )
     error = refusal(tmp_path, recipe)
     assert "no file of split test has a label" in error
-    assert f"expected at least one in {tmp_path}/a.csv, {tmp_path}/b.csv" in error
+    assert f"expected at least one label in {tmp_path}/a.csv, {tmp_path}/b.csv" in error
 
 
 def test_a_column_of_several_labels_is_named(tmp_path: Path) -> None:

@@ -571,7 +571,7 @@ def test_unread_arrays_and_missing_classes_are_named(
     (tmp_path / "in").mkdir()
     np.savez(tmp_path / "in/a.npz", x_train=np.zeros((6, 8, 8), np.uint8), **more)
     summary = init(tmp_path / "in", tmp_path / "r.yaml", make_engine("threads", 2))
-    assert note in "\n".join(summary.passed)
+    assert note in "\n".join((*summary.evidence, *summary.passed))
 
 
 @pytest.mark.parametrize(

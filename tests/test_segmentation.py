@@ -284,7 +284,7 @@ def test_run_lengths_of_kaggle(tmp_path: Path) -> None:
     [
         ("1 2 3", "the last run has a start and no length"),
         ("a b", "'a' is not a whole number"),
-        ("5 3 2 2", "the run at 2 starts before the end of an earlier one"),
+        ("5 3 2 2", "the run at 2 comes after a run that starts later"),
         ("1 999999", r"the run 1 999999 ends after the last pixel of a.jpg \(40 x 30 = 1,200\)"),
         ("0 3", "a run starts at 0"),
     ],

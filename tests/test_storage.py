@@ -468,7 +468,7 @@ def test_a_folder_below_many_new_ones_is_made(tmp_path: Path) -> None:
     ("name", "kind"),
     [
         ("file", "a file"),
-        ("link", "a broken link: it leads to nowhere"),
+        ("link", "a broken link: it leads to {}/nowhere"),
         ("pipe", "neither a file nor a folder"),
     ],
 )
@@ -483,7 +483,7 @@ def test_what_stands_where_a_folder_should_be_is_named(
     earlier.write_text("moved away earlier")
     with pytest.raises(WriteError) as caught:
         make_folder(tmp_path / name / below)
-    assert caught.value.what == f"{tmp_path / name} is {kind}"
+    assert caught.value.what == f"{tmp_path / name} is {kind.format(tmp_path)}"
     *_, move = parts_of(caught.value.hint)
     subprocess.run(["bash", "-c", move], check=True)
     make_folder(tmp_path / name / below)

@@ -512,7 +512,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ("file_name,label\n../x.jpg,a\n", "x.jpg is outside of the data"),
         (
             "name,label\nthere.jpg,a\n",
-            "no column has a known name for paths of images expected a column file_name, got name, label",
+            "no column has a usual name for the paths of images expected a column such as file_name or path, got name, label",
         ),
         (
             "file_name,label\nfolder,a\nthere.jpg,b\n1.jpg,c\n",
@@ -537,7 +537,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ("file_name,xmax\nthere.jpg,1\n", "it has xmax, and no xmin, ymin, ymax"),
         (
             "file_name,xmin,ymin,xmax,ymax\nthere.jpg,1,1,2,2\n",
-            "no column has the class of each box",
+            "no column has a usual name for the class of each box",
         ),
         (
             "file_name,label,xmin,ymin,xmax,ymax\nthere.jpg,a,1,1,2,2\n",

@@ -380,7 +380,7 @@ def test_a_folder_in_the_way_of_a_copy_in_order_stops_no_other(
     obstacle = layout.own_raw_dir / ".partial/train" / made_tiny.wnids[4]
     obstacle.parent.mkdir(parents=True)
     obstacle.write_bytes(b"in the way")
-    assert refused(layout, WriteError).what == f"cannot write {obstacle}"
+    assert refused(layout, WriteError).what == f"{obstacle} is a file"
     obstacle.unlink()
     others = {
         name: digest

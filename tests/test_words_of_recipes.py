@@ -84,7 +84,7 @@ REFUSED: dict[str, tuple[dict[str, bytes], str, str]] = {
     "a row without a split where the recipe lists them": (
         {"t.jsonl": rows_of({"file_name": "a.png", "split": "x"}, {"file_name": "b.png"})},
         TABLE + "splits: {train: {value: x}}\n",
-        "b.png has no split\nexpected one in every row\n",
+        "b.png has no split\nexpected a split in every row\n",
     ),
     "a text among labels": (
         {"t.jsonl": rows_of({"file_name": "a.png", "v": 1}, {"file_name": "b.png", "v": "x"})},
@@ -109,7 +109,7 @@ REFUSED: dict[str, tuple[dict[str, bytes], str, str]] = {
     "an image that its pattern leaves out": (
         {"i/__MACOSX/a.png": PNG},
         "source: {files: 'i/*/*.png'}\n",
-        "png\nexpected at least one; skipped: i/__MACOSX (macOS",
+        "png\nexpected at least one file; skipped: i/__MACOSX (macOS",
     ),
 }
 

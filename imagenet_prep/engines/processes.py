@@ -172,7 +172,9 @@ def _died(exit_code: int | None) -> PrepError:
             cause = signal.Signals(-exit_code).name
     if -(exit_code or 0) in _CRASHES:
         cause += ": a library may have crashed"
-    return died(cause, "run the same command again; if that fails too, report it")
+    return died(
+        cause, "run the same command again; if that fails too, report it as a bug of imagenet-prep"
+    )
 
 
 def _return_memory() -> None:

@@ -26,7 +26,7 @@ from imagenet_prep.model import Engine, Failed, Progress
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.sources.names import below
 from imagenet_prep.state.damaged_images import DamagedImage, write_damaged_images
-from imagenet_prep.storage.durable import sync_file_system
+from imagenet_prep.storage.durable import make_folders, sync_file_system
 from imagenet_prep.storage.files import append_to, plain_lines
 from imagenet_prep.storage.layout import Layout, by_number
 from imagenet_prep.storage.location import AnyPath, local_path
@@ -194,11 +194,11 @@ class Files:
                 sync_file_system(self._out)
             if self._handed_over:  # first: a shard with all of its files is not packed again
                 final = _handed_over_path(self._out, self._shard)
-                final.parent.mkdir(parents=True, exist_ok=True)
+                make_folders(final.parent)
                 self._handed_over.replace(final)
             for path, stored in self.made.items():
                 final = below(self._out, path)
-                final.parent.mkdir(parents=True, exist_ok=True)
+                make_folders(final.parent)
                 stored.replace(final)
             self._folder.rmdir()
 

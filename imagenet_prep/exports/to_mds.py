@@ -49,7 +49,9 @@ class MdsPacker(Packer):
                 if "y" in self.columns:
                     if values.class_index is None:
                         raise InputError(
-                            f"{record.place} has no label", "expected one in every record", _HINT
+                            f"{record.place} has no label",
+                            "expected a label in every record",
+                            _HINT,
                         )
                     sample["y"] = values.class_index
                 writer.write(sample)

@@ -195,7 +195,7 @@ def _wrong_place(
     if any(root == folder / place for place in places):
         return None
     finding = f"{root} holds {split} images, but none are looked for there"
-    expected = f"expected them in {' or '.join(str(folder / place) for place in places[:2])}"
+    expected = f"expected the images in {' or '.join(str(folder / place) for place in places[:2])}"
     base = _outermost_base(root, places)
     if base is not None and not keeps and _has_both(folder, base):
         mend = command("convert", layout.data_dir, _elsewhere(layout, base))

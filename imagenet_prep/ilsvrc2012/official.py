@@ -4,6 +4,7 @@ parallel; and what all kinds share.
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar
@@ -21,6 +22,7 @@ from imagenet_prep.sources.tar_members import WHOLE_COPY, stream_faults
 from imagenet_prep.storage.files import scan
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.text import number_of
 
 ANOTHER_COPY = "get another copy of these images"
 """The remedy for images that no command can sort."""
@@ -153,9 +155,17 @@ def finished(
     if path is None:
         return catalog
 
+    @functools.cache
+    def remedy() -> str:
+        others = sum(1 for _ in catalog.names.repeated()) - 1
+        if not others:
+            return remedy_of_twins
+        verb = "is" if others == 1 else "are"
+        return f"{remedy_of_twins}; {number_of(others, 'other image')} {verb} there twice, too"
+
     def twice(row: int) -> InputError:
         places = f"{catalog.place(row)} and {catalog.place(row + 1)}"
-        return InputError(f"{path} holds {catalog.names[row]} twice", places, remedy_of_twins)
+        return InputError(f"{path} holds {catalog.names[row]} twice", places, remedy())
 
     return without_twins(catalog, twice)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from imagenet_prep.images import jpeg
-from imagenet_prep.images.jpeg import ImageError
+from imagenet_prep.images.jpeg import NOT_CLEAN, ImageError
 from imagenet_prep.text import number_of
 
 Buffer = bytes | memoryview
@@ -60,7 +60,7 @@ def check_coded(data: Buffer) -> None:
     for segment in jpeg.iter_segments(data):
         if segment.strays:
             count = number_of(segment.strays, "extraneous byte")
-            raise ImageError(f"the JPEG does not decode: {count} before a marker")
+            raise ImageError(f"{NOT_CLEAN}{count} before a marker")
         if scan:
             coded = bytes(data[coded_from : segment.start])
             _check_scan(frame, scan, tables, _intervals(coded, interval), interval)
@@ -80,7 +80,7 @@ def check_coded(data: Buffer) -> None:
 
 def _damaged_code() -> ImageError:
     """The error for codes, tables or restart markers that are missing, wrong or out of place."""
-    return ImageError("the JPEG does not decode: a part of its image data is missing or damaged")
+    return ImageError(f"{NOT_CLEAN}a part of its image data is missing or damaged")
 
 
 def _read_frame(content: bytes) -> _Frame:
@@ -126,7 +126,7 @@ def _check_scan(
 ) -> None:
     """Read all codes of a scan."""
     if scan[-3:] != jpeg.WHOLE_COEFFICIENTS:
-        raise ImageError("the JPEG does not decode: Invalid SOS parameters for sequential JPEG")
+        raise ImageError(f"{NOT_CLEAN}Invalid SOS parameters for sequential JPEG")
     by_number = {component.number: component for component in frame.components}
     components = [by_number[number] for number in scan[1:-3:2]]
     blocks = _blocks_of_unit(components, scan[2:-3:2], tables)
@@ -186,4 +186,4 @@ def _read_codes(coded: bytes, blocks: list[tuple[Table, Table]]) -> None:
                 break
     unread = len(coded) - -(-at // 8)
     if unread >= _READ_AHEAD:
-        raise ImageError(f"the JPEG does not decode: Corrupt JPEG data: {unread} extraneous bytes")
+        raise ImageError(f"{NOT_CLEAN}{unread:,} extraneous bytes in its image data")

@@ -71,13 +71,9 @@ def judge(data: Buffer, check: Check, decode: Decode[T]) -> Judged[T]:
         return look_closer(data, complaint, decode)
 
 
-_DOES_NOT_DECODE = "the JPEG does not decode: "
-"""The start of a complaint of the strict decoder, and of the check that stands in for it."""
-
-
 def _refusal(data: Buffer, complaint: ImageError, decode: Decode[T]) -> ImageError:
     """The strict check's error: a warning of the decoder if the pixels are whole."""
-    warning = str(complaint).removeprefix(_DOES_NOT_DECODE)
+    warning = str(complaint).removeprefix(jpeg.NOT_CLEAN)
     if warning == str(complaint):
         return complaint
     try:

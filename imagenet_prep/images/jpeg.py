@@ -24,6 +24,11 @@ ILSVRC2012's largest has some 30 million.
 MAKE_SMALLER = "make it smaller, or get a sound copy of it"
 """The remedy for an image whose header claims too many pixels."""
 
+NOT_CLEAN = "the JPEG does not decode cleanly: "
+"""The start of a complaint of the strict decoder, and of the check that stands in for it:
+a lenient decoder may still give an image.
+"""
+
 _SAVE_AS_KNOWN = "get a sound copy of it, or convert it to JPEG or PNG"
 """The remedy for a file that may be an image of a format that is not read."""
 
@@ -190,7 +195,8 @@ def _frame_header(data: Buffer, position: int) -> JpegHeader:
     if precision != 8 or components not in (1, 3, 4):
         count = number_of(components, "component")
         raise ImageError(
-            f"a JPEG with {count} of {precision} bits can't be read: expected 1, 3 or 4 of 8 bits",
+            f"a JPEG with {count} of {precision} bits per sample can't be read: expected 1, 3 or 4 "
+            "components of 8 bits per sample",
             "convert it to a JPEG of 8 bits, grey or RGB, or get a sound copy of it",
         )
     return JpegHeader(width, height, components)

@@ -135,7 +135,7 @@ def _decoded(
         except ValueError as error:
             if "subsampling" not in str(error):
                 remedy = "save it as a baseline JPEG" if "nsupported" in str(error) else ""
-                raise ImageError(f"the JPEG does not decode: {error}", remedy) from None
+                raise ImageError(f"{jpeg.NOT_CLEAN}{error}", remedy) from None
         lenient = np.array(decode_rgb(data))
         check_coded(data)
         return lenient

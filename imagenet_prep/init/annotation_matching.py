@@ -21,7 +21,7 @@ from imagenet_prep.recipes.annotating import Annotations, annotate
 from imagenet_prep.recipes.box_files import READS_OUTLINES, PolygonError
 from imagenet_prep.recipes.folder_words import is_mask_folder
 from imagenet_prep.recipes.formats import Proposed, load_format
-from imagenet_prep.recipes.path_parts import stem_of
+from imagenet_prep.recipes.path_parts import folder_around, folders_around, stem_of
 from imagenet_prep.recipes.schema import Boxes, Recipe
 from imagenet_prep.recipes.splits import place_of_split, splits_above
 from imagenet_prep.sources.catalog import Catalog
@@ -72,6 +72,17 @@ class MatchedImages(Struct, frozen=True):
         if not self.keeps_bare:
             left_out.update(self.bare)
         return [name for name in self.images if name not in left_out]
+
+    def masks_between(self) -> list[str]:
+        """The masks that patterns of the images, which name no folder of them, would match."""
+        lead = folders_around(self.images)
+        names_below = [name.removeprefix(lead) for name in self.images]
+        are_flat = not any("/" in name for name in names_below)
+        if are_flat or folder_around(names_below):
+            return []  # the patterns name no other folder
+        endings = {name.rpartition(".")[2] for name in self.images}
+        masks_below = [name for name in self.masks if name.startswith(lead)]
+        return [name for name in masks_below if name.rpartition(".")[2] in endings]
 
 
 def match_images(inspection: Inspection, proposed: Proposed) -> MatchedImages:

@@ -44,6 +44,7 @@ class Proposal(Struct, frozen=True):
         options: what a recipe must say of the source, except where it is.
         remarks: what a reader of the recipe must know of the source, a line each.
         first_label: the number of the first class, if the format of the source says it.
+        in_named_folders: whether the recipe must name each folder of files: others are between.
     """
 
     kind: str
@@ -65,6 +66,7 @@ class Proposal(Struct, frozen=True):
     options: Mapping[str, str | bool] = {}
     remarks: Sequence[str] = ()
     first_label: int | None = None
+    in_named_folders: bool = False
 
     @property
     def split_names(self) -> list[str]:

@@ -8,8 +8,8 @@ from typing import Any
 
 from imagenet_prep.escaping import escaped
 from imagenet_prep.init.proposal import Proposal
-from imagenet_prep.recipes.columns import has_ending_of
-from imagenet_prep.recipes.path_parts import base_name, folder_around
+from imagenet_prep.recipes.columns import Content, has_ending_of
+from imagenet_prep.recipes.path_parts import base_name, folder_around, parent_of
 from imagenet_prep.recipes.recipe_lines import block, path_below
 from imagenet_prep.sources.patterns import literal
 
@@ -64,18 +64,37 @@ def _few(names: Sequence[str], place: str) -> list[str]:
 
 
 def _patterns(proposal: Proposal, place: str) -> list[str]:
-    """The patterns that match all files, one per file extension;
-    names without one give theirs, with any digits.
-    """
+    """The patterns that match all files, in any folder or in each one that has some."""
+    if proposal.in_named_folders:
+        return _patterns_by_folder(proposal, place)
     lead = "**/" if any("/" in name for name in proposal.names) else ""
     if around := folder_around(proposal.names):
         lead += f"{literal(around)}/"
+    patterns = _name_patterns(proposal.content, proposal.names)
+    return [path_below(literal(place), lead + pattern) for pattern in patterns]
+
+
+def _patterns_by_folder(proposal: Proposal, place: str) -> list[str]:
+    names_by_folder: dict[str, list[str]] = {}
+    for name in proposal.names:
+        names_by_folder.setdefault(parent_of(name), []).append(name)
+    patterns: list[str] = []
+    for folder, names in sorted(names_by_folder.items()):
+        lead = literal(path_below(place, folder))
+        for pattern in _name_patterns(proposal.content, names):
+            patterns.append(path_below(lead, pattern))
+    return patterns
+
+
+def _name_patterns(content: Content, names: Sequence[str]) -> list[str]:
+    """The patterns that match the names of files, one per file extension;
+    names without one give theirs, with any digits.
+    """
     by_ending: set[str] = set()
     by_name: set[str] = set()
-    for name in proposal.names:
-        if has_ending_of(proposal.content, name):
+    for name in names:
+        if has_ending_of(content, name):
             by_ending.add(f"*.{literal(name.rpartition('.')[2])}")
         else:
             by_name.add(re.sub(r"\d+", "[0-9]*", literal(base_name(name))))
-    patterns = ["*"] if len(by_name) > _MOST_NAMED else sorted(by_ending | by_name)
-    return [path_below(literal(place), lead + pattern) for pattern in patterns]
+    return ["*"] if len(by_name) > _MOST_NAMED else sorted(by_ending | by_name)

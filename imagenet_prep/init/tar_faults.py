@@ -36,12 +36,26 @@ def faults_of_tar_folders(inspection: Inspection, shape: Shape) -> list[InputErr
 def fault_of_double(inspection: Inspection, name: str, names: Sequence[str]) -> InputError:
     """The fault of a file that is in several tars under one name."""
     problem = f"{inspection.folder}: {name} is in several {tars_in_words(inspection)}"
-    archive = noun_of(inspection.archives)
-    class_tars = inspection.command_without_columns(**{"as": "class-tars"})
-    hint: str = Hint(f"to make each {archive} a class: ", class_tars)
+    hint = _class_or_unlabelled_tars(inspection)
     if any("/" in other_name for other_name in names):
         hint = _unpacking(inspection, apart=True)
     return InputError(problem, "expected every name once", hint)
+
+
+def _class_or_unlabelled_tars(inspection: Inspection) -> str:
+    """The hint that takes tars of files with the same names as classes, or as files without any."""
+    archive = noun_of(inspection.archives)
+    class_tars = inspection.command_without_columns(**{"as": "class-tars"})
+    unlabelled = inspection.command_without_columns(**{"as": "unlabelled"})
+    as_classes = Hint(
+        f"to make each {archive} a class: ", class_tars, "; to take all without classes: "
+    )
+    unpacking = unpacking_hint(inspection.folder, list(inspection.archives), apart=True)
+    if isinstance(unpacking, CommandLine) and isinstance(unlabelled, CommandLine):
+        return Hint(as_classes, unpacking.then(unlabelled))
+    return Hint(
+        as_classes, f"unpack each {archive} into a folder of its own, then run: ", unlabelled
+    )
 
 
 def faults_of_tar_splits(

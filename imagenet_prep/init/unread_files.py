@@ -231,23 +231,31 @@ def _fault(inspection: Inspection, reason: str, names: Sequence[str], tool: str 
             hint = f"unpack {them}, or move {them} away"
     else:
         hint = _TO_CSV.format("their" if reason == "annotations" else "the")
-        if command := _command_for_tool(inspection, tool):
-            hint = Hint("to read them: ", command)
+        hint = _hint_for_tool(inspection, tool) or hint
     return InputError(f"{inspection.folder}{problem}", expected, hint)
 
 
-def _command_for_tool(inspection: Inspection, tool: str) -> str:
-    """The command that takes the annotations of a tool; "" if no structure can."""
+def _hint_for_tool(inspection: Inspection, tool: str) -> str:
+    """The command that takes the annotations of a tool, or says why it can't;
+    "" if no structure has them.
+    """
     structures = known_structures()
+    refusing = ""
     for format in all_formats().values():
         if format.tool != tool:
             continue
         interpretation = structures[format.structure](inspection)
-        if interpretation is None or interpretation.faults or interpretation.proposal is None:
+        if interpretation is None:
+            continue
+        if interpretation.faults or interpretation.proposal is None:
+            refusing = format.structure
             continue
         unused = unused_columns(inspection, format.structure, interpretation.proposal)
-        return inspection.command(**{"as": format.structure, **dict.fromkeys(unused)})
-    return ""
+        command = inspection.command(**{"as": format.structure, **dict.fromkeys(unused)})
+        return Hint("to read them: ", command)
+    if not refusing:
+        return ""
+    return Hint("to see what prevents it: ", inspection.command(**{"as": refusing}))
 
 
 # tables -------------------------------------------------------------------------------------------

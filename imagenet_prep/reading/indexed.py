@@ -17,7 +17,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from imagenet_prep.errors import DamagedRecordError, InputError
+from imagenet_prep.errors import DamagedRecordError, InputError, PrepError
 from imagenet_prep.reading.damage_words import remedy
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.reading.values import USUAL, Conventions
@@ -289,13 +289,13 @@ def _cached_offsets(shard: AnyPath) -> array[int] | None:
 
 def _keep_offsets(shard: AnyPath, offsets: array[int]) -> None:
     """Cache the offsets, except those of remote shards;
-    a full disk or a missing permission is no error.
+    a full disk, a missing permission or a broken link is no error.
     """
     local = local_or_none(shard)
     if local is None:
         return
     content = encode_index(offsets[:-1], (stop - start for start, stop in pairwise(offsets)))
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, PrepError):
         path = _cache_path(local)
         _prepare_cache(path.parent)
         with LocalStore(path.parent).create(path.name) as sink:

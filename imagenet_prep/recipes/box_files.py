@@ -201,7 +201,7 @@ class BoxFile(Struct):
         """
         corners = box_of_pixels(pixels)
         if corners is None:
-            raise fault(place, "the object has no pixels", "expected at least one")
+            raise fault(place, "the object has no pixels", "expected at least one pixel")
         placed = self.place(corners, image, place)
         assert placed.corners is not None
         image.add(placed.corners, text=label, area=float(pixels.sum()))

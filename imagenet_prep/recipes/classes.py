@@ -156,7 +156,7 @@ def _refuse_repeated(file: RecipeFile, names: Sequence[str], source: str) -> Non
     message for names in a file of their own.
     """
     if not names:
-        raise file.fault(("classes",), f"{source}no class is named", "expected at least one")
+        raise file.fault(("classes",), f"{source}no class is named", "expected at least one class")
     for name, count in Counter(names).items():
         if count > 1:
             problem = f"{source}the class {name} occurs {count:,} times"

@@ -149,7 +149,7 @@ def wishes(file: RecipeFile) -> list[Wish]:
         wish = Wish(name, column, feature.type, feature.optional)
         listed_wishes.append(wish)
     if not listed_wishes:
-        expected = "expected at least one, such as image/encoded: encoded"
+        expected = "expected at least one feature, such as image/encoded: encoded"
         raise file.fault(("record",), "no features", expected)
     return listed_wishes
 
@@ -448,7 +448,7 @@ def _empty_cells(
         place = table.place(labelled.table_path, line)
     problem = f"{place}: the column {name} has no value for {listing.names[first_row]}"
     files_have = number_of(len(rows), "file has", "files have")
-    expected = f"expected one for each file, and {files_have} none"
+    expected = f"expected a value for each file, and {files_have} none"
     entry = optional_feature(wish.feature, wish.column, wish.kind)
-    hint = f"fill it in, or write in `record` of {file.path}: {entry}"
+    hint = f"fill in the value, or write in `record` of {file.path}: {entry}"
     return InputError(problem, expected, hint)

@@ -19,7 +19,7 @@ from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Column
 from imagenet_prep.sources.saved_catalog import DamagedError, load_catalog
-from imagenet_prep.state.indexes import agrees, read_written
+from imagenet_prep.state.indexes import agrees, index_damage, read_written
 from imagenet_prep.state.plan_file import Plan
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.state.set_state import SetState
@@ -70,8 +70,8 @@ class _EarlierShards(Struct, frozen=True):
     """The shards of earlier runs: how many each split and growth has, and the finished ones by
     name.
 
-    ``last`` is the number of the latest growth of each split that has a shard. ``damaged`` names
-    the splits whose planned files can't be read.
+    ``last`` is the number of the latest growth of each split that has a shard. ``damaged`` has
+    the splits whose planned files can't be read, each with the fault.
     """
 
     layout: Layout
@@ -79,7 +79,7 @@ class _EarlierShards(Struct, frozen=True):
     counts: Mapping[str, int]
     done: Mapping[str, ShardInfo]
     last: Mapping[str, int]
-    damaged: set[str] = set()
+    damaged: dict[str, str] = {}
 
     @classmethod
     def find(cls, records: SetRecords) -> _EarlierShards:
@@ -129,14 +129,17 @@ class _EarlierShards(Struct, frozen=True):
 
     def files(self, name: str) -> Catalog | None:
         """The planned files of a split or growth; None if they can't be read."""
+        fault = f"{self.layout.plan_path} does not list the files of {name}"
         try:
             if self.plan is not None:
                 rows_name = self.plan.rows[name]
                 folder = self.layout.plan_path.with_name(rows_name)
                 return load_catalog(folder, rows_name)
-        except (DamagedError, KeyError):
+        except DamagedError as error:
+            fault = error.what
+        except KeyError:
             pass
-        self.damaged.add(name)
+        self.damaged[name] = fault
         return None
 
     def is_done(self, name: str) -> list[bool]:
@@ -157,11 +160,10 @@ class _EarlierShards(Struct, frozen=True):
                 continue
             written = read_written(self.layout, info)
             if written is None:
-                index, plan = self.layout.index_path(info.name), self.layout.plan_path
                 raise InputError(
-                    f"two files of the set are damaged or missing: {plan} and {index}",
-                    f"expected one of the two: each tells which images {info.name} holds",
-                    Hint("to make the whole set again, ", CONVERT_AGAIN),
+                    f"{self.damaged[name]}, and {index_damage(self.layout, info)}",
+                    f"expected one of these whole: each tells which images {info.name} holds",
+                    Hint("restore one of them; or, to make the whole set again, ", CONVERT_AGAIN),
                 )
             names += [*written.names, *info.set_aside]
         return names

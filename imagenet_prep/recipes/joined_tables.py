@@ -27,10 +27,11 @@ def join_tables(tables: Sequence[tuple[str, LabelTable, AnyPath]]) -> LabelTable
     paths_without_labels = [path for _, table, path in tables if table.labels is None]
     if 0 < len(paths_without_labels) < len(tables):
         path_with_labels = next(path for _, table, path in tables if table.labels is not None)
-        problem = (
-            f"{path_with_labels} has a column of labels, and {paths_without_labels[0]} has none"
-        )
-        raise InputError(problem, "expected labels in every file, or in none")
+        path = paths_without_labels[0]
+        problem = f"{path_with_labels} has a column of labels, and {path} has none"
+        expected = "expected a column of labels in every file, or in none"
+        hint = f"add this column to {path.name}; for images without a label, leave its cells empty"
+        raise InputError(problem, expected, hint)
     if len({table.is_text for _, table, _ in tables}) > 1:
         tables = [(split, _with_texts(table), path) for split, table, path in tables]
         _, first_table, _ = tables[0]

@@ -217,7 +217,7 @@ def _without_left_out(division: Division, labelled: Labelled) -> Division:
         problem = f"no file of split {division.name} has a label"
         raise InputError(
             problem,
-            f"expected at least one in {_table_paths(labelled)}",
+            f"expected at least one label in {_table_paths(labelled)}",
             "add labels; or write in the recipe's `labels`: unlabelled: keep",
         )
     return labelled_division

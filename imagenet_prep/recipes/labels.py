@@ -174,8 +174,8 @@ def _treat_unlabelled(
         place = table.place(path, table.lines[rows[first_file]])
         raise InputError(
             f"{place}: no label for {listing.names[first_file]}",
-            "expected one for each file: the recipe says `unlabelled: error`",
-            "fill it in, or write in `labels`: unlabelled: skip (or keep)",
+            "expected a label for each file: the recipe says `unlabelled: error`",
+            "fill in the label, or write in `labels`: unlabelled: skip (or keep)",
         )
     if policy == "skip":
         labels[unlabelled] = -1

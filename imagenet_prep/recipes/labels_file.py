@@ -394,7 +394,7 @@ def _column(
             raise HeaderFault(0, f"{problem}: expected one of {columns}", _CORRECT_NAME)
         expected = f"expected one of {', '.join(usual)}, got {columns}"
         hint = f"{_NAME_COLUMN}; {_WITHOUT_HEADER}" if may_lack_header else _NAME_COLUMN
-        raise HeaderFault(0, f"no column with the paths of files: {expected}", hint)
+        raise HeaderFault(0, f"no column has a usual name for the paths of files: {expected}", hint)
     if may_lack_header and FILE_ENDING.search(column):
         raise HeaderFault(
             0,

@@ -79,7 +79,7 @@ def _match(
     if not len(listing):
         problem = f"{file.place(key)}: no file matches {base / pattern}"
         skipped = skipped_in_words(remarks)
-        expected = "; ".join(["expected at least one", *skipped])
+        expected = "; ".join(["expected at least one file", *skipped])
         raise InputError(problem, expected, _hint_on_pattern(base, pattern))
     return listing, remarks
 

@@ -80,7 +80,7 @@ def check_outline(outline: Outline, size: tuple[int, int]) -> None:
     """
     if isinstance(outline, list):
         if not outline:
-            raise ImageError("its outline has no polygon: expected at least one")
+            raise ImageError("its outline has no polygon: expected at least one polygon")
         for polygon in outline:
             mask_pixels.check_polygon(polygon, size)
     elif not outline.file:

@@ -223,7 +223,10 @@ class _Nodes:
             last_line = max(0, len(text.rstrip().splitlines()) - 1)
             line = min(getattr(mark, "line", 0), last_line)
             if isinstance(error, yaml.composer.ComposerError):
-                problem, expected = "a second YAML document starts here", "expected one in a file"
+                problem, expected = (
+                    "a second YAML document starts here",
+                    "expected one document in a file",
+                )
                 raise self._refusal(line, problem, expected) from error
             problem = error.problem or ""
             if error.context_mark and problem == "found unexpected end of stream":

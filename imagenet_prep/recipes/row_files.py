@@ -398,7 +398,7 @@ def _splits_of(file: RecipeFile, images: Sequence[RowImage]) -> list[str]:
     if "" in first_images:
         bare_image = first_images[""]
         problem = f"{bare_image.file_name} has no split"
-        expected = "expected one in every row" + ("" if split_of_value else ", or in none")
+        expected = "expected a split in every row" + ("" if split_of_value else ", or in none")
         raise fault(bare_image.where, problem, expected)
     if not split_of_value:
         split_of_value = _usual_names(set(first_images))

@@ -37,7 +37,8 @@ BOX_CLASSES = ("class", "category")
 """The columns of the class of a box, where a row is a box."""
 
 IMAGE_IN_RECIPE = (
-    "write image: COLUMN under source in the recipe; a CSV or TSV needs a line with column names"
+    "name the column of paths, with image: COLUMN under source in the recipe; if a CSV or TSV has "
+    "no line of column names, add it"
 )
 """How a recipe names the column of the images."""
 
@@ -293,7 +294,7 @@ def _box_class_column(columns: Mapping[str, Any], place: str, noun: str) -> str 
         if "label" in columns:
             expected += "; label is the class of the whole image"
         hint = f"rename the {noun} with the class of each box to class, or add such a {noun}"
-        raise fault(place, f"no {noun} has the class of each box", expected, hint)
+        raise fault(place, f"no {noun} has a usual name for the class of each box", expected, hint)
     return box_class
 
 
@@ -309,8 +310,8 @@ def _image_column(columns: Mapping[str, Any], place: str, hint: str, *, is_table
     if not is_table:
         expected = f"expected file_name (a path) or image (the bytes of a file), got {column_names}"
         raise fault(place, "the rows have no key for the image", expected)
-    expected = f"expected a column file_name, got {column_names}"
-    raise fault(place, "no column has a known name for paths of images", expected, hint)
+    expected = f"expected a column such as file_name or path, got {column_names}"
+    raise fault(place, "no column has a usual name for the paths of images", expected, hint)
 
 
 # one row ------------------------------------------------------------------------------------------

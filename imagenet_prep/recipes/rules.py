@@ -306,7 +306,7 @@ def _check_fractions(file: RecipeFile, *, split_count: int) -> None:
             raise file.fault(("splits", name), problem, "expected a number above 0, at most 1")
     total = sum(fractions.values())
     if not math.isclose(total, 1, abs_tol=1e-6):
-        raise file.fault(("splits",), f"the fractions sum to {total:.9g}", "expected 1")
+        raise file.fault(("splits",), f"the fractions sum to {total:.9g}", "expected a sum of 1")
 
 
 def _is_number(value: object) -> TypeGuard[float]:

@@ -55,7 +55,7 @@ def _no_files(place: str, inputs: Inputs) -> InputError:
     """The error for a source without a file, or whose files are all skipped."""
     skipped = [*inputs.notes, *skipped_in_words(inputs.remarks)]
     if not skipped:
-        return NoFilesError(f"{place}: no files in {inputs.origin}", "expected at least one")
+        return NoFilesError(f"{place}: no files in {inputs.origin}", "expected at least one file")
     problem = f"{place}: no file in {inputs.origin} can be used"
     hint = hint_on_hidden(inputs.remarks.passed.get(HIDDEN, ()))
     return NoFilesError(problem, "; ".join(skipped), hint)

@@ -268,7 +268,7 @@ def _other(file: Path, record: Path) -> InputError:
     """The error for a file whose size or time is not the recorded one, before its pass."""
     return InputError(
         f"{file} has another size or time than {record} says",
-        "expected that size and time: some of the file may be gone already",
+        "expected the recorded size and time: some of the file may be gone already",
         Hint(f"put the file or {record.name} back as it was; or ", _start_again(record.parent)),
     )
 

@@ -30,7 +30,7 @@ from imagenet_prep.shards.consumption import Consumption
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Column, places_of
 from imagenet_prep.sources.slices import Buffer, Container, Row
-from imagenet_prep.storage.durable import write_all
+from imagenet_prep.storage.durable import make_folders, write_all
 from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.storage.memory_maps import map_file
 from imagenet_prep.storage.refusals import space_errors, writing
@@ -234,7 +234,7 @@ class _Bundles:
     def __enter__(self) -> None:
         """Make the folder."""
         for folder in {path.parent for path in self._paths}:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folders(folder)
 
     def add(self, row: int, data: bytes) -> Sequence[Path]:
         """Append to the bundle of ``row``; returns the bundles written,

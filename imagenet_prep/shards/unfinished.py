@@ -12,9 +12,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from imagenet_prep.state.journal import Journal
+from imagenet_prep.storage.durable import make_folders
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.local import remove_abandoned
-from imagenet_prep.storage.location import local_or_none
+from imagenet_prep.storage.location import local_or_none, local_path
 from imagenet_prep.storage.refusals import writing
 
 
@@ -43,7 +44,7 @@ def unfinished_of(layout: Layout, run: str) -> Iterator[Layout]:
         return
     for folder in (layout.output_dir, partial, layout.index_dir):
         with writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folders(local_path(folder))
     try:
         yield run_layout
     finally:

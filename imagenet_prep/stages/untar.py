@@ -32,7 +32,7 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.row_bytes import refuse_changed, write_rows
 from imagenet_prep.sources.slices import FileSlices
 from imagenet_prep.sources.tar_members import duplicate
-from imagenet_prep.storage.durable import fsync_dir, sync_file_system
+from imagenet_prep.storage.durable import fsync_dir, make_folders, sync_file_system
 from imagenet_prep.storage.files import lack_of
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import local_path
@@ -416,7 +416,7 @@ def _begin(layout: Layout, task: ClassTask, catalog: Catalog, rows: range) -> li
         if missing:
             # from a worker that was killed on this class
             shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir(parents=True)
+            make_folders(partial)
     return missing
 
 
@@ -485,7 +485,7 @@ class _Publisher:
 
 def _move(partial: Path, final: Path) -> None:
     if not final.exists():
-        final.parent.mkdir(parents=True, exist_ok=True)
+        make_folders(final.parent)
         partial.rename(final)
         return
     for name in os.listdir(partial):

@@ -18,7 +18,7 @@ from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.files import find_plain
 from imagenet_prep.storage.layout import Layout, split_of
-from imagenet_prep.tfrecord.framing import FOOTER, Index, decode
+from imagenet_prep.tfrecord.framing import FOOTER, Index, decode, decode_index, decode_listing
 
 _LINE = 42  # two numbers of up to 20 digits, a space, a newline
 _NAME_LINE = 4106  # a CRC of 8 digits, a space, a path of up to 4,096 bytes, a newline
@@ -56,6 +56,34 @@ def read_written(layout: Layout, info: ShardInfo) -> Index | None:
         if index and (index.digest, len(index.lengths)) == (info.digest, info.records):
             return index
     return None
+
+
+def index_damage(layout: Layout, info: ShardInfo) -> str:
+    """Which file of the index that was written with a shard is damaged or missing, as a clause."""
+    files = layout.index_paths(info.name)
+    damaged_files: list[str] = []
+    for path, count in zip(files, (_count_offsets, _count_names), strict=True):
+        records = None
+        with contextlib.suppress(InputError):
+            records = count(find_plain(path, (2 * info.records + 1000) * _NAME_LINE) or b"")
+        if records != info.records:
+            damaged_files.append(str(path))
+    if not damaged_files:
+        return f"{files[0]} or {files[1]} is damaged"
+    verb = "is" if len(damaged_files) == 1 else "are"
+    return f"{' and '.join(damaged_files)} {verb} damaged or missing"
+
+
+def _count_offsets(content: bytes) -> int | None:
+    """The number of records in an ``.idx``; None if it can't be understood."""
+    edges = decode_index(content)
+    return None if edges is None else len(edges) - 1
+
+
+def _count_names(content: bytes) -> int | None:
+    """The number of records in a ``.list``; None if it can't be understood."""
+    records = decode_listing(content)
+    return None if records is None else len(records[1])
 
 
 def agrees(layout: Layout, info: ShardInfo) -> bool:

@@ -8,6 +8,7 @@ import contextlib
 import errno
 import itertools
 import os
+import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -72,9 +73,6 @@ def make_folder(folder: Path) -> list[Path]:
         The folders that did not exist, the innermost first.
     """
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    highest = missing[-1] if missing else folder
-    for place in (highest.parent, highest):
-        _refuse_link_or_file(place)
     with writing(folder):
         make_folders(folder)
         for new_folder in reversed(missing):
@@ -85,38 +83,43 @@ def make_folder(folder: Path) -> list[Path]:
 def make_folders(folder: Path) -> None:
     """Make a folder and its parents, however many: mkdir(parents=True) calls itself for each, and
     Python stops it after some hundred.
+
+    Raises:
+        WriteError: a broken link or a file has the name of one of them.
     """
-    missing: list[Path] = []
-    for path in (folder, *folder.parents):
-        if path.is_dir():
-            break
-        missing.append(path)
+    missing = _missing_folders(folder)
+    if missing:
+        _refuse_link_or_file(missing[-1])
     for path in reversed(missing):
         path.mkdir(exist_ok=True)
 
 
-def refuse_broken_links(folder: Path) -> None:
-    """Raise WriteError if a link in a path leads nowhere: its disk may not be mounted, and a folder
-    made in its place would fill another one.
-    """
-    for place in (folder, *folder.parents):
-        if place.exists():
-            return
-        if place.is_symlink():
-            _refuse_link_or_file(place)
+def _missing_folders(folder: Path) -> list[Path]:
+    """The folder and its parents that are no folders, the innermost first."""
+    return list(itertools.takewhile(lambda path: not path.is_dir(), (folder, *folder.parents)))
+
+
+def refuse_blocked(folder: Path) -> None:
+    """Raise WriteError if a folder can't be made, as ``make_folders`` does; make nothing."""
+    for path in _missing_folders(folder)[-1:]:
+        _refuse_link_or_file(path)
 
 
 def _refuse_link_or_file(folder: Path) -> None:
     """Raise WriteError if a folder can't be made because a broken link or a file has its name."""
-    if folder.is_dir() or not (folder.exists() or folder.is_symlink()):
+    try:
+        mode = folder.stat().st_mode  # asked once: another thread may make the folder now
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ELOOP) and folder.is_symlink():
+            raise WriteError(
+                f"{folder} is a broken link: it leads to {os.path.realpath(folder)}",
+                "expected a folder: is the disk mounted that the link leads to?",
+                Hint("mount it, or make that folder; or move the link away: ", move_away(folder)),
+            ) from None
+        return  # it isn't there, or making it tells what is wrong
+    if stat.S_ISDIR(mode):
         return
-    if not folder.exists():
-        raise WriteError(
-            f"{folder} is a broken link: it leads to {folder.readlink()}",
-            "expected a folder: is the disk mounted that the link leads to?",
-            Hint("mount it, or make that folder; or move the link away: ", move_away(folder)),
-        )
-    kind = "a file" if folder.is_file() else "neither a file nor a folder"
+    kind = "a file" if stat.S_ISREG(mode) else "neither a file nor a folder"
     hint = Hint("correct the path, or move it away: ", move_away(folder))
     raise WriteError(f"{folder} is {kind}", "expected a folder, or a new path", hint)
 

@@ -19,6 +19,7 @@ from imagenet_prep.storage.durable import (
     begin_write_out,
     fsync_dir,
     make_folder,
+    make_folders,
     sync_file_system,
     write_all,
 )
@@ -269,7 +270,7 @@ class LocalAppender:
     def __init__(self, path: Path) -> None:
         self._path = path
         with writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folders(path.parent)
             self._file: IO[bytes] = path.open("a+b", buffering=0)
         if self._file.tell() == 0:
             fsync_dir(path.parent)

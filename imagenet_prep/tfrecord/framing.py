@@ -288,7 +288,7 @@ def decode(offsets: Buffer, listing: Buffer) -> Index | None:
     """The Index in both files, or None if they are not byte for byte as they were written."""
     content = bytes(offsets), bytes(listing)
     edges = decode_index(content[0])
-    records = _decode_listing(content[1])
+    records = decode_listing(content[1])
     if edges is None or records is None:
         return None
     crcs, names = records
@@ -301,7 +301,7 @@ def decode(offsets: Buffer, listing: Buffer) -> Index | None:
     return index if index.encode() == content else None
 
 
-def _decode_listing(listing: bytes) -> tuple[list[int], list[str]] | None:
+def decode_listing(listing: bytes) -> tuple[list[int], list[str]] | None:
     """The CRC and the name of each record in a ``.list``; None if a line is no such line."""
     try:
         # A name may hold any separator except a newline.

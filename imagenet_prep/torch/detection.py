@@ -120,11 +120,13 @@ class DetectionDataset(VisionDataset[tuple[Any, Target]]):
         """
         names = self._classes.names
         if not names:
-            problem = f"the class names of the {self.records.split} records are not known"
-            hint = (
-                "if each object has a name: DetectionDataset(records, class_names=['cat', 'dog'])"
+            raise UsageError(
+                f"num_classes: the class names of the {self.records.split} records are not known",
+                "expected class names, from which the classes are counted",
+                "if the records have the name of each object (image/object/class/text): "
+                "DetectionDataset(records, class_names=['cat', 'dog']); if they have only numbers, "
+                "give your model the largest label plus 1 yourself",
             )
-            raise UsageError(problem, "expected them, to count the classes", hint)
         largest_label = max(names)
         return largest_label + 1
 

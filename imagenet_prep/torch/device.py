@@ -278,7 +278,8 @@ class DeviceBatches:
                 f"{place}: {self._device} decodes its image to other pixels than the CPU",
                 f"expected a difference of at most {MOST_APART:.0f} of 255 per value on average, "
                 f"got {apart:.1f}",
-                "report it, and leave decode=... out: workers decode then",
+                "leave out decode=...: worker processes then decode on the CPU; and report it as a "
+                "bug of imagenet-prep",
             )
 
     def _decode_rest(

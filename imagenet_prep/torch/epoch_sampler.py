@@ -122,8 +122,9 @@ class EpochSampler(DistributedSampler[int]):
             raise UsageError(
                 f"set_epoch({epoch}) after a state of epoch {self.place.epoch} was loaded",
                 "expected that epoch or a later one",
-                f"count epochs from {self.place.epoch}; with Fabric or accelerate, which count "
-                "from 0, loop over the Loader itself, or call accelerate's set_epoch",
+                f"start the loop at the loaded epoch: for epoch in range({self.place.epoch}, ...); "
+                "with Fabric or accelerate, which count from 0, loop over the Loader itself, or "
+                "call accelerate's set_epoch",
             )
         self._epoch_set = epoch
         has_all_batches = self.place.given >= self._count_batches(self.place)

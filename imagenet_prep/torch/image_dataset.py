@@ -62,8 +62,9 @@ class ImageDataset(RecordDataset[Sample]):
         if crop is not None and not isinstance(crop, Crop):
             raise UsageError(
                 f"ImageDataset(crop={shown(crop)})",
-                "expected a crop of imagenet_prep.torch, such as RandomResizedCrop(224)",
-                "give a crop of torchvision as transform",
+                "expected a crop of imagenet_prep.torch, such as RandomResizedCrop(224) or "
+                "CenterCrop(224)",
+                "give a crop of torchvision as transform=..., not as crop=...",
             )
         self.crop = crop
         self.unlabelled = unlabelled

@@ -326,8 +326,9 @@ class LoaderIterator(Iterator[Any]):
             batches = number_of(count, "batch", "batches")
             raise UsageError(
                 f"an epoch ended after {self._place.given} of {batches}",
-                "expected all of them",
-                "iterate over the Loader as it was made; if you did, report it",
+                "expected all batches",
+                "iterate over the Loader as it was made; if you did, report it as a bug of "
+                "imagenet-prep",
             )
         self._is_over = True
         self._batches = None

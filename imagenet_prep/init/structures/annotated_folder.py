@@ -31,10 +31,12 @@ from imagenet_prep.recipes.formats import (
     all_formats,
     load_format,
 )
-from imagenet_prep.recipes.path_parts import folder_around, folders_around, parent_of
+from imagenet_prep.recipes.path_parts import folders_around, parent_of
 from imagenet_prep.recipes.recipe_lines import flow_list
 from imagenet_prep.recipes.splits import splits_above
 from imagenet_prep.text import listed, number_of
+
+_MOST_FOLDERS = 100  # of images, that a recipe names one by one
 
 
 def _interpret(
@@ -64,7 +66,7 @@ def _interpret(
         class_count = len(shape_of(matched.images).classes)
     certainty = _certainty(inspection, matched, proposed, in_classes=in_classes)
     proposal = _propose_recipe(proposed, matched, in_classes=in_classes)
-    faults_of_masks = _mixed(inspection, matched.images, matched.masks)
+    faults_of_masks = _read_as_images(inspection, matched, in_classes=in_classes)
     return Interpretation(
         certainty,
         tuple(_evidence(inspection, proposed, matched)),
@@ -113,7 +115,8 @@ def _without_classes(matched: MatchedImages) -> Proposal:
     lead = folders_around(matched.images)
     names = [name.removeprefix(lead) for name in matched.names()]
     splits = {} if matched.annotations.divided else splits_above(names)
-    return Proposal("files", "image", names, lead, splits=splits)
+    are_mixed = bool(matched.masks_between())
+    return Proposal("files", "image", names, lead, splits=splits, in_named_folders=are_mixed)
 
 
 def _with_classes(matched: MatchedImages) -> Proposal:
@@ -300,21 +303,20 @@ def _impossible_boxes(inspection: Inspection, annotations: Annotations) -> list[
     return [DoubtError.of(aim, outcome, problem, expected, "correct them")]
 
 
-def _mixed(inspection: Inspection, names: Sequence[str], masks: Sequence[str]) -> list[InputError]:
-    """The fault of masks that patterns of the images would match."""
-    lead = folders_around(names)
-    names_below = [name.removeprefix(lead) for name in names]
-    are_flat = not any("/" in name for name in names_below)
-    if are_flat or folder_around(names_below):
-        return []  # the patterns name no other folder
-    endings = {name.rpartition(".")[2] for name in names}
-    masks_below = [name for name in masks if name.startswith(lead)]
-    mixed = [name for name in masks_below if name.rpartition(".")[2] in endings]
-    if not mixed:
+def _read_as_images(
+    inspection: Inspection, matched: MatchedImages, *, in_classes: bool
+) -> list[InputError]:
+    """The fault of masks that a recipe would read as images;
+    none where it can name each folder of images.
+    """
+    masks = matched.masks_between()
+    image_folders = {parent_of(name) for name in matched.images}
+    if not masks or (len(image_folders) <= _MOST_FOLDERS and not in_classes):
         return []
-    problem = f"{inspection.folder}: masks are among images of the same ending: {listed(mixed)}"
-    expected = "expected the images in a folder of their own"
-    return [InputError(problem, expected, "move the images to images/")]
+    around = inspection.folder / folders_around(matched.images)
+    problem = f"{inspection.folder}: masks would be read as images: {listed(masks)}"
+    hint = f"move all masks out of {around}"
+    return [InputError(problem, f"expected only images in {around}", hint)]
 
 
 def _refuse(

@@ -110,11 +110,11 @@ def _recognise(
     evidence = _evidence(kind, names, files)
     proposal = _propose(kind, names, files, remarks)
     lists = lists_beside(inspection, kind)
-    notes = [*samples.passed, *_notes_on_labels(files), *_notes_on_lists(lists)]
+    notes = [*samples.passed, *_notes_on_lists(lists)]
     losses = [_fault_of_loss(inspection, kind, names, loss) for loss in samples.lost]
     return Interpretation(
         certainty,
-        (*evidence, *remarks),
+        (*evidence, *_notes_on_labels(inspection, files), *remarks),
         meaning,
         proposal,
         containers=[*names, *lists],
@@ -333,14 +333,23 @@ def _missing_numbers(names: Sequence[str]) -> list[str]:
     return missing
 
 
-def _notes_on_labels(files: _SampleFiles) -> list[str]:
-    """The note on samples without classes."""
+_NO_CLASS = "the records have no class: "
+
+
+def _notes_on_labels(inspection: Inspection, files: _SampleFiles) -> list[str]:
+    """The note on samples without classes, with the command for a column that may have them."""
     label = files.label or files.samples.label
     if label is None:
-        return ["no class: the files have no column called label, class or the like"]
+        no_class = f"{_NO_CLASS}the files have no column called label, class or the like"
+        candidates = _candidates(files.samples)
+        if not candidates or files.alternatives:
+            return [no_class]
+        option = candidates[0].option
+        command = inspection.command_for_another(label=option)
+        return [Hint(f"{no_class}; to use {option} as the class: ", command)]
     if files.table.has_labels:
         return []
-    return [f"no class: {label} holds no labels of classes: expected {LABEL_VALUES}"]
+    return [f"{_NO_CLASS}{label} holds no labels of classes: expected {LABEL_VALUES}"]
 
 
 def _notes_on_lists(lists: Sequence[str]) -> list[str]:
@@ -383,7 +392,7 @@ def _choose_label(
     candidates = _candidates(samples)
     if not candidates:
         return None, []
-    return _choose_candidate(inspection, samples, candidates, kind)
+    return _choose_candidate(samples, candidates, kind)
 
 
 def _refuse_no_label(inspection: Inspection, samples: Samples, column: str) -> None:
@@ -416,9 +425,9 @@ def _columns_of_labels(samples: Samples) -> list[str]:
 
 
 def _choose_candidate(
-    inspection: Inspection, samples: Samples, candidates: Sequence[Candidate], kind: str
+    samples: Samples, candidates: Sequence[Candidate], kind: str
 ) -> tuple[str | None, list[Alternative]]:
-    """The only column whose name says labels; several columns are a question, or a note."""
+    """The only column whose name says labels; several columns are a question."""
     is_known = any(candidate.is_known for candidate in candidates)
     if len(candidates) == 1 and is_known:
         return candidates[0].columns[0], []
@@ -429,9 +438,6 @@ def _choose_candidate(
             options = {"label": candidate.option}
             alternatives.append(Alternative(total, candidate.classes, options, total))
         return None, alternatives
-    option = candidates[0].option
-    note = Hint(f"{option} may be the class: ", inspection.command_for_another(label=option))
-    samples.passed = [*samples.passed, note]
     return None, []
 
 

@@ -37,7 +37,7 @@ def _no_objects(path: Path, images: Sequence[ElementTree.Element]) -> InputError
     most_tags = max(len(image.findall("tag")) for image in images)
     if not most_tags:
         advice = "draw them in CVAT, and export again; or move this file away"
-        return fault(str(path), problem, "expected at least one", advice)
+        return fault(str(path), problem, "expected at least one box, polygon or ellipse", advice)
     hint = Hint(
         "for images with several classes, write a CSV with the columns filename and label, a line "
         "for each class of an image, and run ",
@@ -50,7 +50,10 @@ def _no_objects(path: Path, images: Sequence[ElementTree.Element]) -> InputError
             " with the folder of the images: it makes a recipe of these classes",
         )
     return fault(
-        str(path), problem, "expected at least one: tags are classes of whole images", hint
+        str(path),
+        problem,
+        "expected a box, polygon or ellipse: tags are classes of whole images",
+        hint,
     )
 
 

@@ -4,10 +4,11 @@ perhaps its class, and EncodedPixels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from imagenet_prep.errors import InputError
 from imagenet_prep.images import mask_pixels
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 _RUNS = "encodedpixels"
 _NO_OBJECT = "-1"
 _CLASSES = ("classid", "class", "label")
+
+
+_Run = tuple[int, int]
+"""The first pixel, from 1, and the number of pixels."""
 
 
 class _RunsOfObject(NamedTuple):
@@ -107,12 +112,13 @@ def _coco_counts(runs_of_object: _RunsOfObject, size: Size) -> list[int]:
     last_pixel = width * height
     counts: list[int] = []
     position = 0
-    for start, length in zip(numbers[::2], numbers[1::2], strict=True):
+    runs = list(zip(numbers[::2], numbers[1::2], strict=True))
+    for number, (start, length) in enumerate(runs):
         first_pixel = start - 1
         if first_pixel < 0:
             raise ImageError("a run starts at 0")
         if first_pixel < position:
-            raise ImageError(f"the run at {start:,} starts before the end of an earlier one")
+            raise _early_run(runs[number], runs[:number], runs_of_object.place)
         counts += (first_pixel - position, length)
         position = first_pixel + length
         if position > last_pixel:
@@ -122,6 +128,21 @@ def _coco_counts(runs_of_object: _RunsOfObject, size: Size) -> list[int]:
             hint = "use the image that was annotated, or correct the run"
             raise fault(runs_of_object.place, problem, expected, hint)
     return [*counts, last_pixel - position]
+
+
+def _early_run(run: _Run, earlier: Sequence[_Run], place: str) -> InputError:
+    """The error for a run that starts before the end of an earlier one."""
+    start, length = run
+    overlaps = [first for first, size in earlier if first < start + length and start < first + size]
+    if not overlaps:
+        problem = f"EncodedPixels: the run at {start:,} comes after a run that starts later"
+        return fault(place, problem, "expected runs in the order of their starts")
+    return fault(
+        place,
+        f"EncodedPixels: the run at {start:,} overlaps an earlier one",
+        "expected runs (a start and a length each) of one object, in order and without overlap",
+        "correct it; if they are several objects, write a line for each of them",
+    )
 
 
 def is_table(name: str, ends: bytes) -> bool:

@@ -71,11 +71,11 @@ def _members_by_key(listing: Catalog) -> Iterator[tuple[str, dict[str, int]]]:
         if members.setdefault(ending.lower(), row) != row:
             first_name = _name_in_tar(listing.names[members[ending.lower()]])
             names = f"{first_name} and {_name_in_tar(name)}"
-            expected = f"expected one file .{ending.lower()} for each image, also in capitals"
             raise InputError(
                 f"{listing.container(row).path} has both {names}",
-                expected,
-                "rename one of the two files in this tar",
+                f"expected one .{ending.lower()} for each sample; .{ending.upper()} is the same",
+                "remove one of them from the tar; or make it a sample of its own, such as "
+                f"{stem}-2, with copies of the other files of {stem}",
             )
     yield from by_key.items()
 
