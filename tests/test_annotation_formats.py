@@ -961,7 +961,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     ),
     "run lengths: one within another": (
         {"runs.csv": "ImageId,EncodedPixels\na.jpg,1 5 3 5\n"},
-        "runs.csv, line 2: EncodedPixels: the run at 3 starts before the end of an earlier one",
+        "runs.csv, line 2: EncodedPixels: the run at 3 overlaps an earlier one",
     ),
     "run lengths: out of the image": (
         {"runs.csv": "ImageId,EncodedPixels\na.jpg,1 5 3000 900\n"},
