@@ -16,9 +16,11 @@ import numpy as np
 import pytest
 from made_tars import in_memory
 
+from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.arrays import ArrayError, names_in_npz, parse_array
 from imagenet_prep.model import Item
+from imagenet_prep.recipes.array_sets import list_arrays
 from imagenet_prep.recipes.columns import Mapped
 from imagenet_prep.recipes.mapped_records import MappedRecorder
 from imagenet_prep.sources.array_files import names_of_classes, open_arrays
@@ -227,6 +229,23 @@ def test_arrays_that_are_saved_as_advised_are_read(
     assert set(open_arrays(tmp_path / "data.npz")) == {"x", "y"}
 
 
+def test_a_pickle_of_one_array_is_read(tmp_path: Path) -> None:
+    """Without a dictionary, as a script writes its images alone."""
+    images = np.arange(48, dtype=np.uint8).reshape(2, 4, 6)
+    (tmp_path / "a.pkl").write_bytes(pickle.dumps(images, 4))
+    (array,) = open_arrays(tmp_path / "a.pkl").values()
+    assert np.array_equal(array.values(), images)
+
+
+@pytest.mark.parametrize("content", [pickle.dumps([1, 2], 4), npz()])
+def test_a_file_without_an_array_has_advice(tmp_path: Path, content: bytes) -> None:
+    """A pickle of something else, or a zip that is no .npz, such as a checkpoint of PyTorch."""
+    (tmp_path / "a").write_bytes(content)
+    with pytest.raises(InputError, match=r"no array in .*/a\n") as caught:
+        list_arrays([tmp_path / "a"], ThreadEngine(1))
+    assert "numpy.savez" in caught.value.hint
+
+
 @pytest.mark.parametrize("write", [npy, lambda array: npz(x=array)])
 @pytest.mark.parametrize("shape", [(6, 4, 5, 3), (6, 2), (1, 4)])
 def test_arrays_in_fortran_order_have_the_same_rows(
@@ -263,7 +282,7 @@ SOUND: dict[str, tuple[Callable[[bytes], Any], bytes, str]] = {
     "two arrays": (
         parse_array,
         TWO,
-        "save it with one array; or, if every file has x, write array: x in the recipe",
+        "save it with one array; or, if every file has an array called x, write array: x in the recipe",
     ),
     "no such array": (lambda data: parse_array(data, "z"), TWO, "correct `array` in the recipe"),
     "an npy": (lambda data: parse_array(data, "z"), GOOD, "take `array` out of the recipe"),
@@ -279,7 +298,7 @@ SOUND: dict[str, tuple[Callable[[bytes], Any], bytes, str]] = {
     "beyond 32 bits": (
         array_recorder("values", kind="float"),
         npy(np.array([1e300])),
-        "FEATURE: raw in the recipe",
+        "write `raw` in place of `values` in the recipe",
     ),
     "floats for whole numbers": (
         array_recorder("values", kind="int64"),

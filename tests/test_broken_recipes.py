@@ -726,7 +726,7 @@ INPUTS = {
     "two signs, one of them in a list": (
         FILES + "labels: signs.jsonl\n",
         "signs.jsonl, line 1: the labels are -1 and 1",
-        "if -1 is no label, write in a recipe labels: {file: ..., unlabelled: keep}",
+        "if -1 is no label, write labels: {file: ..., unlabelled: keep}",
     ),
     "a mask of two images": (
         "source: {files: 'pair/*'}\nmask: {folder: pair-masks}\n",

@@ -655,14 +655,15 @@ def test_splits_of_a_table_next_to_annotations_can_be_kept(tmp_path: Path) -> No
     lead, _, line = caught.value.hint.partition("write in the recipe: ")
     assert lead.startswith("list the images of each split in a file")
     line = line.partition("; to leave out")[0]
-    assert line == "splits: {train: {manifest: train.txt}, ...}"
+    assert line == (
+        "splits: {train: {manifest: train.txt}, validation: {manifest: validation.txt}}"
+    )
     (tmp_path / "train.txt").write_text("data/images/1.jpg\ndata/images/2.jpg\ndata/images/3.jpg\n")
-    (tmp_path / "val.txt").write_text("data/images/4.jpg\n")
+    (tmp_path / "validation.txt").write_text("data/images/4.jpg\n")
     init(data, recipe, ENGINE, structure="coco")
-    more = line.replace("...", "val: {manifest: val.txt}")
-    recipe.write_text(f"{recipe.read_text()}\n{more}\n")
+    recipe.write_text(f"{recipe.read_text()}\n{line}\n")
     splits = load(recipe, None, ENGINE).splits
-    assert {split.name: len(split.catalog) for split in splits} == {"train": 3, "val": 1}
+    assert {split.name: len(split.catalog) for split in splits} == {"train": 3, "validation": 1}
 
 
 def test_a_copy_of_imagenet_is_named(tmp_path: Path) -> None:

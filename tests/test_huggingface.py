@@ -217,7 +217,12 @@ def test_missing_files_are_named_before_the_others_are_read(hub_dir: Path) -> No
 @pytest.mark.parametrize(
     ("split", "name", "label", "said"),
     [
-        ("train", "n01440764_10026_n01443537.JPEG", 0, "is not the name of a train image"),
+        (
+            "train",
+            "n01440764_10026_n01443537.JPEG",
+            0,
+            "ends with the class n01443537, but this image is of n01440764",
+        ),
         ("train", "n99999999_1_n99999999.JPEG", 0, "is not the name of a train image"),
         ("train", "ILSVRC2012_val_00000293_n01440764.JPEG", 0, "is not the name of a train image"),
         ("train", "", 0, "is not the name of a train image"),
@@ -231,7 +236,7 @@ def test_missing_files_are_named_before_the_others_are_read(hub_dir: Path) -> No
             "validation",
             "ILSVRC2012_val_00000001_n01440764.JPEG",
             0,
-            "is not the name of a validation image",
+            "ends with the class n01440764, but this image is of n01751748",
         ),
     ],
 )

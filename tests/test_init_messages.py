@@ -1110,14 +1110,20 @@ def test_the_keys_that_take_masks_next_to_boxes(tmp_path: Path) -> None:
     assert "2 images" in converted.stdout
 
 
-def test_each_year_of_voc_gets_a_recipe_of_its_own(tmp_path: Path) -> None:
-    """Years are no classes; each advised command writes a recipe."""
+@pytest.mark.parametrize("has_masks", [False, True])
+def test_each_year_of_voc_gets_a_recipe_of_its_own(tmp_path: Path, has_masks: bool) -> None:
+    """Years are no classes, with masks or without; each advised command writes a recipe."""
     years = {
         f"{year}/{name}": data for year in ("VOC2007", "VOC2012") for name, data in VOC.items()
     }
     kept = {name: data for name, data in years.items() if not name.endswith("3.jpg")}
-    Made({name: data for name, data in kept.items() if "3.xml" not in name}).save(tmp_path / "data")
+    kept = {name: data for name, data in kept.items() if "3.xml" not in name}
+    masks = {f"VOC2007/SegmentationClass/{number}.png": None for number in range(3)}
+    Made({**kept, **(masks if has_masks else {})}).save(tmp_path / "data")
     refused = command_here("init", "data", status=4, cwd=tmp_path)
+    assert "--as" not in refused.stderr
+    if has_masks:
+        return
     commands = re.findall(r"^  imagenet-prep (init .*)$", refused.stderr, re.MULTILINE)
     assert commands == ["init data/VOC2007", "init data/VOC2012"]
     for command in commands:
@@ -1162,6 +1168,19 @@ def test_annotations_of_another_machine_lose_its_folders(tmp_path: Path) -> None
     assert "c.json annotates 3 of 3 images" in done.stdout
     assert key in (tmp_path / "data.yaml").read_text()
     command_here("convert", "out", "--config", "data.yaml", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("table_name", ["l.csv", "lists/l.csv"])
+def test_a_table_of_another_machine_loses_its_folders(tmp_path: Path, table_name: str) -> None:
+    """The advised command labels all images, which are in another folder here."""
+    names = [f"images/{number}.jpg" for number in range(3)]
+    lines = [f"q/train/{number}.jpg,{label}\n" for number, label in enumerate("aba")]
+    content = f"file,label\n{''.join(lines)}".encode()
+    Made({**images(*names), table_name: content}).save(tmp_path / "data")
+    refused = command_here("init", "data", status=4, cwd=tmp_path)
+    (command,) = re.findall(r"removed from their paths: imagenet-prep (.*)", refused.stderr)
+    done = command_here(*shlex.split(command), cwd=tmp_path)
+    assert "found 3 images in 2 classes" in done.stdout
 
 
 @pytest.mark.parametrize("members", [("1.jpg", "1.jpg"), ("x/1.jpg", "x/1.jpg")])

@@ -419,7 +419,7 @@ def test_numbers_that_no_record_can_hold_are_refused() -> None:
         (
             in_memory(lambda file: np.savez(file, x=1, y=2)),
             None,
-            "if every file has x, write array: x in the recipe",
+            "an array called x, write array: x in the recipe",
         ),
         (GOOD[:-1], None, "^$"),
         (zipped("x.npy", GOOD + GOOD), None, "save one array per file, or get a sound copy"),

@@ -423,6 +423,23 @@ def test_a_bad_tar_within_an_archive_is_named(
         list_tars([path], ThreadEngine(2), folder_each=False)
 
 
+@pytest.mark.parametrize("folder", ["", "in ner/"])
+def test_compressed_tars_in_a_tar_are_decompressed_as_advised(tmp_path: Path, folder: str) -> None:
+    """The command reaches every one of them, and leaves a plain tar as it is."""
+    tars = {name: pack({f"{name}.JPEG": name.encode()}) for name in "abc"}
+    content = {f"{folder}a.tar": gzip.compress(tars["a"]), f"{folder}b.tar": tars["b"]}
+    content[f"{folder}c.tar"] = gzip.compress(tars["c"])
+    path = nested(tmp_path, content)
+    with pytest.raises(InputError, match="compressed with gzip") as caught:
+        list_tars([path], ThreadEngine(1), folder_each=False)
+    commands, _, _ = caught.value.hint.partition("    (then move ")
+    subprocess.run(["sh", "-c", commands], check=True)
+    unpacked = sorted((path.with_suffix("") / folder).iterdir())
+    assert [tar.name for tar in unpacked] == ["a.tar", "b.tar", "c.tar"]
+    found = list_tars(unpacked, ThreadEngine(1), folder_each=False)
+    assert list(found.names) == ["a.JPEG", "b.JPEG", "c.JPEG"]
+
+
 def test_a_name_in_a_tar_and_in_a_folder_beside_it_is_refused(tmp_path: Path) -> None:
     """Every name is there once, whichever way it was found."""
     path = nested(tmp_path, {"a.tar": pack({"1.JPEG": b"1"}), "a/1.JPEG": b"2"})

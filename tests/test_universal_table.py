@@ -1005,6 +1005,7 @@ def test_a_table_without_a_column_of_images_names_the_option(tmp_path: Path) -> 
     for content, column in (
         ("number,species\n1,x\n", "COLUMN"),
         ("before,after\na.png,b.png\n", "before"),
+        ("old_file_name,new_file_name\na.png,b.png\n", "old_file_name"),
     ):
         path.write_text(content)
         with pytest.raises(InputError) as caught:
@@ -1040,3 +1041,19 @@ def test_init_names_no_recipe_that_it_did_not_write(tmp_path: Path) -> None:
     assert refused.returncode == 4
     assert "convert it to JPEG or PNG, or remove it\n" in refused.stderr
     assert "data.yaml" not in refused.stderr
+
+
+def test_tables_of_other_splits_are_named_as_a_recipe_takes_them(tmp_path: Path) -> None:
+    """The note has the key `source` with each table: a recipe with it reads all."""
+    rows = [{"file_name": row["file_name"], "label": row["label"]} for row in LABELLED]
+    images(tmp_path / "data", rows)
+    save(tmp_path / "data/train.csv", table(rows[:3], "csv"))
+    save(tmp_path / "data/test.csv", table(rows[3:], "csv"))
+    recipe = tmp_path / "r.yaml"
+    summary = init(tmp_path / "data/train.csv", recipe, ENGINE)
+    (note,) = summary.passed
+    source = note.partition("in a recipe, ")[2].partition(" takes a table")[0]
+    assert source == "source: {table: {train: data/train.csv, test: data/test.csv}}"
+    recipe.write_text(f"{source}\n")
+    command_here("convert", tmp_path / "out", "--config", recipe)
+    assert len(read_split(tmp_path / "out", "test", set())) == len(rows) - 3

@@ -146,12 +146,16 @@ class _HubListing(Struct, frozen=True):
         return rows.sorted()
 
     def _refuse_stranger(self, path: Path, number: int, hub_name: str) -> None:
-        """Refuse a row that is no image of this split."""
-        error = InputError(
-            f"{_row_place(path, number, hub_name)} is not the name of a {self.split} image",
-            f"expected a name such as {_EXAMPLES[self.split]}",
-            REMEDY,
-        )
+        """Refuse a row that is no image of this split, or whose name gives it another class."""
+        place = _row_place(path, number, hub_name)
+        problem = f"{place} is not the name of a {self.split} image"
+        expected = f"expected a name such as {_EXAMPLES[self.split]}"
+        name, wnid = official_name(hub_name)
+        true_wnid = facts.class_of(name, self.split)
+        if true_wnid in facts.labels() and wnid != true_wnid:
+            problem = f"{place} ends with the class {wnid}, but this image is of {true_wnid}"
+            expected = f"expected the name {name.removesuffix('.JPEG')}_{true_wnid}.JPEG"
+        error = InputError(problem, expected, REMEDY)
         refuse(error, ProblemKind.STRAY_FILE, path.name, image=hub_name[:100])
 
 

@@ -145,10 +145,11 @@ def _by_class(
 # completeness -------------------------------------------------------------------------------------
 
 
-_ALLOW_INCOMPLETE = (
+ALLOW_INCOMPLETE = (
     "run the same command with --allow-incomplete "
     "(in a recipe: allow_incomplete: true; in Python: ConvertOptions(allow_incomplete=True))"
 )
+"""How a command, a recipe or Python accepts a part of ImageNet."""
 
 
 def _note_missing_files(sources: Mapping[str, ImageSource], options: ConvertOptions) -> list[str]:
@@ -161,7 +162,7 @@ def _note_missing_files(sources: Mapping[str, ImageSource], options: ConvertOpti
         raise IncompleteError(
             f"{options.part.name} is incomplete",
             "; ".join(lacking),
-            f"get the missing files, or {_ALLOW_INCOMPLETE}",
+            f"get the missing files, or {ALLOW_INCOMPLETE}",
         )
     return [f"a part of {options.part.name}: {text}" for text in lacking]
 
@@ -240,7 +241,7 @@ def _other_number(
         steps = "get the missing images and remove those that are too many"
     else:
         what, steps = f"{part.name} is incomplete", "get the missing images"
-    hint = f"{steps}, or {_ALLOW_INCOMPLETE}"
+    hint = f"{steps}, or {ALLOW_INCOMPLETE}"
     return IncompleteError(what, "; ".join(deviations), hint)
 
 

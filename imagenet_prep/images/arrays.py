@@ -114,8 +114,8 @@ def _find_member(archive: zipfile.ZipFile, key: str | None) -> zipfile.ZipInfo:
             first_name = next(iter(members))
             raise ArrayError(
                 f"it holds {len(members)} arrays ({names}): expected one",
-                f"save it with one array; or, if every file has {first_name}, write "
-                f"array: {first_name} in the recipe",
+                f"save it with one array; or, if every file has an array called {first_name}, "
+                f"write array: {first_name} in the recipe",
             )
         return next(iter(members.values()))
     if key not in members:
@@ -264,7 +264,7 @@ def float_bytes(array: Array) -> bytes:
     if array.dtype == np.float64 and (np.isinf(floats) & np.isfinite(array)).any():
         raise ArrayError(
             "it holds a value beyond 3.4e38 or -3.4e38, and a record's floats have 32 bits",
-            "save smaller values, or store their bytes: FEATURE: raw in the recipe's `record`",
+            "save smaller values, or write `raw` in place of `values` in the recipe's `record`",
         )
     return floats.tobytes()
 

@@ -25,7 +25,7 @@ from imagenet_prep.init.table_forms import (
 )
 from imagenet_prep.recipes.joined_tables import spread
 from imagenet_prep.recipes.labels_file import LINES, LabelTable
-from imagenet_prep.recipes.path_matching import match
+from imagenet_prep.recipes.path_matching import folders_to_strip, match
 from imagenet_prep.recipes.table_rows import LabelsFault, form_of
 from imagenet_prep.text import either, number_of
 
@@ -204,7 +204,7 @@ def _fit(sought: Sought, name: str, table: LabelTable, form: TableForm) -> Judge
     if not is_whole and _could_be_all(sought, name, table):
         if _names_folders(table, items):
             return None
-        error = _unmatched(sought, path, table, rows)
+        error = _unmatched(sought, name, table, rows)
         return LabelsRefusal(name, error, True)
     if not named_rows:
         return None
@@ -228,10 +228,12 @@ def _fit(sought: Sought, name: str, table: LabelTable, form: TableForm) -> Judge
     )
 
 
-def _rows_of(sought: Sought, name: str, table: LabelTable) -> list[int]:
-    """The image of each line of a table; -1 for none."""
+def _rows_of(sought: Sought, name: str, table: LabelTable, strip: str | None = None) -> list[int]:
+    """The image of each line of a table, whose paths lose ``strip`` or what the user's option says;
+    -1 for none.
+    """
     folder = Path(os.path.abspath(sought.folder))  # noqa: PTH100 - links stay, as in names
-    return match(table.paths, sought.items, folder, folder / name, sought.options.strip)
+    return match(table.paths, sought.items, folder, folder / name, strip or sought.options.strip)
 
 
 def _path_from_within(table: LabelTable, items: Sequence[str]) -> str:
@@ -274,19 +276,30 @@ def is_in_test(name: str) -> bool:
     )
 
 
-def _unmatched(sought: Sought, path: Path, table: LabelTable, rows: Sequence[int]) -> InputError:
+def _unmatched(sought: Sought, name: str, table: LabelTable, rows: Sequence[int]) -> InputError:
     """The error for a table whose files have the names of the images,
     and whose paths are others.
     """
     items = sought.items
+    path = place_of_table(sought.folder, name)
     expected = f"expected a path from within {sought.folder}"
     prefix = _foreign_prefix(table.paths, items)
     if prefix:
         number = next(number for number, path in enumerate(table.paths) if path.startswith(prefix))
         problem = _path_of_none(sought, path, table, number)
         expected += f", such as {table.paths[number].removeprefix(prefix)}"
-        choice = _stripping_choice(sought, table, prefix)
+        stripped = {path.removeprefix(prefix) for path in table.paths if path.startswith(prefix)}
+        named = len(stripped.intersection(items))
+        choice = _stripping_choice(sought, table, prefix, named)
         return InputError(problem, expected).with_choices([choice])
+    folders = folders_to_strip(table.paths, items)
+    if folders and not sought.options.strip:
+        rows_without = _rows_of(sought, name, table, folders)
+        if min(rows_without, default=-1) >= 0:
+            problem = _path_of_none(sought, path, table, 0)
+            expected += f", such as {items[rows_without[0]]}"
+            choice = _stripping_choice(sought, table, folders, len({*rows_without}))
+            return InputError(problem, expected).with_choices([choice])
     number = _first_unmatched(sought, table, rows)
     file_name = last_name(table.paths[number])
     alike = [name for name in items if last_name(name) == file_name]
@@ -321,11 +334,9 @@ def _total_of(items: Sequence[str]) -> str:
     return number_of(len(items), noun_of_items(items))
 
 
-def _stripping_choice(sought: Sought, table: LabelTable, prefix: str) -> str:
-    """The line with the command that takes a prefix off all paths."""
+def _stripping_choice(sought: Sought, table: LabelTable, prefix: str, named: int) -> str:
+    """The line with the command that takes a prefix off all paths, which ``named`` images have."""
     total = len(sought.items)
-    stripped = {path.removeprefix(prefix) for path in table.paths if path.startswith(prefix)}
-    named = len(stripped.intersection(sought.items))
     options: dict[str, object] = {"strip": prefix}
     if not named == total == len(table.paths):
         options["as"] = "tars-with-labels" if sought.is_packed else "with-labels"

@@ -218,7 +218,8 @@ def _unaccepted(
     if not interpretation.labelled:
         noun = _noun_of(inspection, [accepting])
         count = number_of(interpretation.file_count, noun)
-        counts = f"  {count} without a class: "
+        has_masks = proposal is not None and "mask" in proposal.annotations
+        counts = f"  {count} with masks: " if has_masks else f"  {count} without a class: "
         command = Hint(counts, inspection.command(**accepting.options))
     error = all_of(list(dict.fromkeys(losses)))
     table = interpretation.table

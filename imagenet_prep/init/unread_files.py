@@ -23,6 +23,7 @@ from imagenet_prep.init.proposal import Interpretation
 from imagenet_prep.init.structures import known_structures
 from imagenet_prep.init.unfit_files import strange
 from imagenet_prep.recipes.formats import all_formats
+from imagenet_prep.recipes.misread_folders import in_flow
 from imagenet_prep.recipes.path_parts import counted, grouped, has_ending
 from imagenet_prep.sources.folders import EMPTY, HIDDEN, PRIVATE
 from imagenet_prep.sources.tars import noun_of
@@ -306,11 +307,12 @@ def _unread_splits(
     expected = "expected a file of image paths for each split"
     hint = "list the images of each split in a file, such as train.txt, and run init again"
     if proposal is not None and proposal.annotations:
-        split = next(iter(table.splits.splits.values()))
+        places = {split: {"manifest": f"{split}.txt"} for split in table.splits.splits.values()}
+        keys = in_flow({"splits": places})[1:-1]
         expected = "expected splits that the annotations name"
         hint = (
-            "list the images of each split in a file, and write in the recipe: splits: "
-            f"{{{split}: {{manifest: {split}.txt}}, ...}}"
+            "list the images of each split in a file next to the recipe, and write in the recipe: "
+            f"{keys}"
         )
     if proposal is not None and proposal.table is not None:
         expected = "expected the splits in the table of labels, or a file of paths for each"

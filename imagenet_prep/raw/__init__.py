@@ -10,7 +10,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.reading.absent_sets import no_split_named
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.reading.values import any_number
@@ -23,8 +23,10 @@ from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.text import either, number_of
 
 if TYPE_CHECKING:
+    from imagenet_prep.datasets.dataset import Dataset
     from imagenet_prep.datasets.declarations import MakingOptions
     from imagenet_prep.datasets.planned_set import PlannedSet, PlannedSplit
+    from imagenet_prep.model import Engine
     from imagenet_prep.raw.raw_set import RawSet
     from imagenet_prep.state.set_records import SetRecords
 
@@ -134,7 +136,6 @@ def _open_raw(
     from imagenet_prep.datasets.kept_notes import note_of_reading
     from imagenet_prep.datasets.planned_set import ShardNote
     from imagenet_prep.engines import make_engine
-    from imagenet_prep.model import Silent
     from imagenet_prep.raw.raw_set import RawSet
     from imagenet_prep.state.set_records import SetRecords
 
@@ -148,7 +149,7 @@ def _open_raw(
         registry.refuse_other_set(set_records, dataset)
     except UsageError as error:
         raise _without_recipe(error, set_records) from None
-    planned = dataset.plan(set_records, engine, options, Silent())
+    planned = _plan(dataset, set_records, engine, options)
     for note in planned.notes:
         if isinstance(note, ShardNote):
             continue
@@ -162,6 +163,21 @@ def _open_raw(
     if planned.entry.kind == ILSVRC2012:
         records.name_classes(_name_imagenet)
     return records
+
+
+def _plan(
+    dataset: Dataset, records: SetRecords, engine: Engine, options: MakingOptions
+) -> PlannedSet:
+    """The plan of the set; the error for a part of ImageNet has the argument of ``open``."""
+    from imagenet_prep.ilsvrc2012.planning import ALLOW_INCOMPLETE
+    from imagenet_prep.model import Silent
+
+    try:
+        return dataset.plan(records, engine, options, Silent())
+    except IncompleteError as error:
+        accepting = "accept a part: options=imagenet_prep.ConvertOptions(allow_incomplete=True)"
+        error.hint = error.hint.replace(ALLOW_INCOMPLETE, accepting)
+        raise
 
 
 def _without_recipe(error: UsageError, records: SetRecords) -> UsageError:

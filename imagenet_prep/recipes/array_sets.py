@@ -32,7 +32,8 @@ from imagenet_prep.sources.array_files import ArrayFile
 from imagenet_prep.sources.array_formats import counts_from_1
 from imagenet_prep.sources.catalog import CatalogBuilder
 from imagenet_prep.sources.names import shown_name
-from imagenet_prep.sources.stored_arrays import StoredArray
+from imagenet_prep.sources.obstacles import NoFilesError
+from imagenet_prep.sources.stored_arrays import SAVE_AS_NPZ, StoredArray
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.text import listed
 
@@ -47,6 +48,12 @@ def list_arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
     metadata = _read_metadata(paths)
     array_paths = [path for path in paths if path.name not in NAMES]
     arrays, notes = open_all(array_paths)
+    if array_paths and not arrays and not notes:
+        raise NoFilesError(
+            f"no array in {listed(map(str, array_paths))}",
+            "expected a file of arrays, or a pickle with an array or a dictionary of arrays",
+            SAVE_AS_NPZ,
+        )
     parts, notes_on_unread = _parts_of_splits(arrays, metadata.words)
     notes += notes_on_unread
     if arrays and not parts:

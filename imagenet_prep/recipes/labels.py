@@ -354,9 +354,7 @@ def _refuse_two_signs(file: RecipeFile, values: Sequence[Any], table: LabelTable
         line = table.lines[row]
         hint = "write the classes in the file as 0 and 1, or by their names"
         if file.recipe.labels is not None:
-            hint += (
-                "; or, if -1 is no label, write in a recipe labels: {file: ..., unlabelled: keep}"
-            )
+            hint += "; or, if -1 is no label, write labels: {file: ..., unlabelled: keep}"
         reason = "the labels are -1 and 1, and -1 usually means no label"
         raise LabelsFault(line, reason, hint)
 

@@ -365,7 +365,12 @@ def _refuse_unequal(
         first_place = f"{table.unit} {first_line}"
         reason = f"{name} is {shown_value(value)}, and {shown_value(first_value)} in {first_place}"
         path = table.paths[row]
-        raise LabelsFault(table.lines[row], f"{reason}: expected one value for {path}")
+        hint = ""
+        if name in table.columns:
+            hint = (
+                f"write one value in all lines of {path}, or remove the column {name} from the file"
+            )
+        raise LabelsFault(table.lines[row], f"{reason}: expected one value for {path}", hint)
 
 
 def _column(

@@ -12,6 +12,7 @@ import numpy as np
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.inputs import Inputs, skipped_in_words
+from imagenet_prep.recipes.path_parts import counted
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile, shortened
 from imagenet_prep.recipes.recipe_paths import need_path
 from imagenet_prep.sources.catalog import Catalog
@@ -78,8 +79,22 @@ def _match(
     if not len(listing):
         problem = f"{file.place(key)}: no file matches {base / pattern}"
         skipped = skipped_in_words(remarks)
-        raise InputError(problem, "; ".join(["expected at least one", *skipped]))
+        expected = "; ".join(["expected at least one", *skipped])
+        raise InputError(problem, expected, _hint_on_pattern(base, pattern))
     return listing, remarks
+
+
+def _hint_on_pattern(base: Path, pattern: str) -> str:
+    """The files in the folder where a pattern starts, for one that matches none."""
+    fixed_folders, _ = split_pattern(pattern)
+    folder = below(base, fixed_folders)
+    names = [path.name for path in folder.iterdir() if path.is_file()]
+    visible_names = [name for name in names if not name.startswith(".")]
+    if visible_names:
+        return f"correct the pattern: {folder} holds {counted(visible_names, 3)}"
+    if names:
+        return f"{folder} holds only hidden files, whose names begin with a dot"
+    return ""
 
 
 def _root_pattern(file: RecipeFile, key: Key, pattern: str, root: Path) -> tuple[Path, str]:

@@ -44,7 +44,13 @@ def data_root(file: RecipeFile, root: Path | None) -> Path:
         folder, origin = root, "as --raw names it"
     problem = fault_of_path(folder, "folder")
     if problem:
-        raise InputError(f"{folder} {problem}", f"expected the folder of the data, {origin}")
+        hint = "correct it in the command"
+        if variable and not root:
+            hint = (
+                f"correct {ROOT_VARIABLE}; or unset it, if paths start at the folder of the recipe"
+            )
+        expected = f"expected the folder of the data, {origin}"
+        raise InputError(f"{folder} {problem}", expected, hint)
     return Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() would follow links, and names would change
 
 

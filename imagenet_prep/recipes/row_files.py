@@ -386,10 +386,11 @@ def _splits_of(file: RecipeFile, images: Sequence[RowImage]) -> list[str]:
     has_none = first_images.keys() == {""}
     split_of_value = _declared_values(file)
     if split_of_value and has_none:
+        values = "value" if len(split_of_value) == 1 else "values"
         raise file.fault(
             ("splits",),
             "no row names a split",
-            f"expected a column split with the values {listed(split_of_value)}",
+            f"expected a column split with the {values} {listed(split_of_value)}",
         )
     is_divided_otherwise = file.recipe.splits is not None and not split_of_value
     if has_none or is_divided_otherwise:

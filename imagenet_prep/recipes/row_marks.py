@@ -257,4 +257,11 @@ def _check_mask(path: Path, image: RowImage, root: Path) -> None:
         raise fault(image.where, f"the mask {path} {problem}", "expected a PNG file")
     if not path.name.lower().endswith(".png"):
         problem = f"the mask {image.mask} is no PNG by its name"
-        raise fault(image.where, problem, "expected a PNG whose pixels are class numbers")
+        expected = "expected a PNG whose pixels are class numbers"
+        raise fault(image.where, problem, expected, _SAVE_AS_PNG)
+
+
+_SAVE_AS_PNG = (
+    "save the masks as PNG, and write these names in the rows; a PNG made of a JPEG has the wrong "
+    "numbers"
+)

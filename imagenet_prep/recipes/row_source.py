@@ -246,14 +246,17 @@ def find_roles(
         InputError: a column is missing.
     """
     columns = dict.fromkeys(names)
+    noun = "column" if is_table else "key"
     for column, content, option in ((image, "images", "image"), (label, "labels", "label")):
         if isinstance(column, str) and column not in columns:
             expected = f"expected {one_of(columns)}"
             if not columns:
-                expected = "expected a column of this name, got none"
-            hint = f"correct the name of this column, {column}, in the recipe or after --{option}"
-            raise fault(place, f"no column {column} for the {content}", expected, hint)
-    box_class = _box_class_column(columns, place)
+                expected = f"expected a {noun} of this name, got none"
+            hint = f"correct the name of this {noun}, {column}, in the recipe"
+            if is_table:
+                hint += f" or after --{option}"
+            raise fault(place, f"no {noun} {column} for the {content}", expected, hint)
+    box_class = _box_class_column(columns, place, noun)
     if label is None:
         usual_names = ("label", "class") if box_class is None else ("label",)
         label = first_of(usual_names, columns)
@@ -268,8 +271,10 @@ def find_roles(
     )
 
 
-def _box_class_column(columns: Mapping[str, Any], place: str) -> str | None:
+def _box_class_column(columns: Mapping[str, Any], place: str, noun: str) -> str | None:
     """The column of the class of a box, where each row is one; None where no row is.
+
+    ``noun`` is "column", or "key" for rows of a function.
 
     Raises:
         InputError: columns of some corners, or of corners without a class.
@@ -280,15 +285,15 @@ def _box_class_column(columns: Mapping[str, Any], place: str) -> str | None:
     if len(corners) < len(EDGES):
         missing = [edge for edge in EDGES if edge not in columns]
         problem = f"it has {', '.join(corners)}, and no {', '.join(missing)}"
-        expected = f"expected a column for each of {', '.join(EDGES)}, or none of them"
+        expected = f"expected a {noun} for each of {', '.join(EDGES)}, or none of them"
         raise fault(place, problem, expected)
     box_class = first_of(BOX_CLASSES, columns)
     if box_class is None:
-        expected = "expected a column class or category"
+        expected = f"expected a {noun} class or category"
         if "label" in columns:
             expected += "; label is the class of the whole image"
-        hint = "rename the column with the class of each box: class"
-        raise fault(place, "no column has the class of each box", expected, hint)
+        hint = f"rename the {noun} with the class of each box to class, or add such a {noun}"
+        raise fault(place, f"no {noun} has the class of each box", expected, hint)
     return box_class
 
 

@@ -14,7 +14,9 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.box_policy import CORRECT, fault
 from imagenet_prep.recipes.columns import has_ending_of
 from imagenet_prep.recipes.row_source import (
+    FILES,
     IMAGE_IN_RECIPE,
+    MASKS,
     Rows,
     TableRow,
     find_roles,
@@ -136,7 +138,16 @@ def column_names(path: Path) -> list[str]:
     return []
 
 
-def columns_of_image_paths(path: Path) -> list[str]:
+def unusual_columns(path: Path) -> list[str]:
+    """The columns of paths of images in a table where none has a usual name; [] if one has."""
+    names = column_names(path)
+    file_names = [name for name in names if name.endswith("_file_name") and name not in MASKS]
+    if len(file_names) == 1 or any(name in FILES for name in names):
+        return []
+    return _columns_of_image_paths(path)
+
+
+def _columns_of_image_paths(path: Path) -> list[str]:
     """The columns of a table whose first values all end as the names of images or arrays do; none
     if it can't be read.
     """

@@ -188,7 +188,7 @@ def _check_boxes(file: RecipeFile, boxes: Boxes) -> None:
         raise _conflict(file, "splits", "a mapping of splits in boxes", reason)
     for key, expected in box_format.needs.items():
         if getattr(boxes, key) is None:
-            raise file.fault(("boxes",), f"no `{key}`", expected)
+            raise file.fault(("boxes",), f"it has no key `{key}`", expected)
 
 
 def _refuse_keys_of_other_formats(file: RecipeFile, box_format: Format) -> None:

@@ -4,11 +4,12 @@ commands that make it a plain tar.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import CommandLine, command_line
+from imagenet_prep.escaping import CommandLine, Shell, command_line, quoted
 from imagenet_prep.hints import Hint
 from imagenet_prep.storage.durable import unused_path
 
@@ -65,19 +66,30 @@ def _how_to_decompress(archive: object, compression: str, inside: str) -> str:
 
 
 def _unpack_and_decompress(path: str, compression: str, inside: str) -> Hint:
-    """The commands that unpack an archive into a folder, and decompress the tar ``inside`` it."""
+    """The commands that unpack an archive into a folder, and decompress the tars in the folder of
+    the one ``inside`` it; plain tars stay as they are.
+    """
     folder = path.removesuffix(".tar")
     if folder == path:
         folder = f"{path}-unpacked"
-    tar = f"{folder}/{inside}"
-    commands = command_line(["mkdir", "-p", "--", folder])
-    commands = commands.then(command_line(["tar", "-xf", path, "-C", folder]))
-    commands = commands.then(decompress_command(tar, tar, compression))
-    steps = (
-        f"repeat the last two for every other compressed tar there, move {path} away, "
-        f"and use the tars in {folder} in its place"
-    )
-    return Hint(commands, f"    ({steps})")
+    unpack = command_line(["mkdir", "-p", "--", folder])
+    unpack = unpack.then(command_line(["tar", "-xf", path, "-C", folder]))
+    folder_of_tars = posixpath.dirname(f"{folder}/{inside}")
+    commands = unpack.then(_decompress_all(folder_of_tars, compression))
+    return Hint(commands, f"    (then move {path} away, and use the tars in {folder} in its place)")
+
+
+def _decompress_all(folder: str, compression: str) -> CommandLine:
+    """The loop that decompresses the tars in a folder."""
+    program = _DECOMPRESSORS[compression]
+    tars = Shell(f"{quoted(folder)}/*.tar")
+    plain, packed = Shell('"$tar"'), Shell(f'"$tar.{_SUFFIXES[compression]}"')
+    test = command_line([program, "-tq", Shell("<"), plain])
+    rename = command_line(["mv", "--", plain, packed])
+    decompress = command_line([program, "-d", "--", packed])
+    body = test.then(rename).then(decompress)
+    loop = (Shell("for tar in"), tars, Shell("; do"), *body.words, Shell("; done"))
+    return command_line(loop)
 
 
 def compression_of(start: bytes) -> str:

@@ -113,7 +113,7 @@ class _BytesOfText(io.BufferedIOBase):
 
 
 def load_pickle(path: Path) -> dict[str, Any]:
-    """The dictionary in a pickle; none if it holds another value.
+    """The dictionary in a pickle, or one array as its ``data``; none if it holds another value.
 
     Raises:
         ArrayError: it is damaged, claims more than its bytes, or would make other things than
@@ -132,6 +132,8 @@ def load_pickle(path: Path) -> dict[str, Any]:
     except Exception as error:  # noqa: BLE001 - any failure of the unpickler is the file's fault
         reason = f"{type(error).__name__}: {error}"
         raise OtherFormError(f"its pickle can't be read: {reason}", INTACT_OR_NPZ) from None
+    if isinstance(loaded, PickledArray):
+        return {"data": loaded}
     if not isinstance(loaded, dict):
         return {}
     return {as_text(name): value for name, value in loaded.items()}

@@ -128,7 +128,7 @@ def _remedy_of_zip(archive: object, inside: str) -> str:
     rename = f"rename it so that it ends with {ZIP}"
     if not isinstance(archive, Path):
         return f"copy it to a local disk, and {rename}"
-    return f"{rename}, there and where the recipe names it"
+    return f"{rename}, and change its name in the recipe"
 
 
 def _without_dot(name: bytes) -> bytes:

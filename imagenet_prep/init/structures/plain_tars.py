@@ -12,30 +12,33 @@ from typing import Any
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import CommandLine
-from imagenet_prep.hints import Hint
 from imagenet_prep.init.file_endings import DATA
-from imagenet_prep.init.folder_shapes import Shape, doubts_of_masks, faults_of, is_usual, shape_of
+from imagenet_prep.init.folder_shapes import Shape, doubts_of_masks, is_usual, shape_of
 from imagenet_prep.init.inspection import Inspection, main_content
-from imagenet_prep.init.packed_files import unpacking_hint
 from imagenet_prep.init.proposal import (
     CERTAIN,
     LIKELY,
     ONLY_IF_ASKED,
     POSSIBLE,
-    DoubtError,
     Interpretation,
     Proposal,
 )
-from imagenet_prep.init.structures.all_folders import are_doubtful_parts, top_folders
+from imagenet_prep.init.tar_faults import (
+    doubtful_tar_folders,
+    doubts_of_tar_parts,
+    fault_of_double,
+    faults_of_tar_folders,
+    faults_of_tar_masks,
+    faults_of_tar_splits,
+    tars_in_words,
+    unpacking_tars,
+)
 from imagenet_prep.init.unfit_files import strange, strange_among, wrong_formats
 from imagenet_prep.recipes.classes import class_order
 from imagenet_prep.recipes.columns import Content, has_ending_of
 from imagenet_prep.recipes.divisions import Division
 from imagenet_prep.recipes.folder_labels import ClassFolders, misread_masks
 from imagenet_prep.recipes.folder_roles import FolderTree
-from imagenet_prep.recipes.folder_words import split_name
-from imagenet_prep.recipes.misread_folders import mask_folders
 from imagenet_prep.recipes.path_parts import base_name, counted, stem_of, suffix_of
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.tars import folder_of_tar, noun_of
@@ -67,28 +70,30 @@ def _recognise_plain(inspection: Inspection) -> Interpretation | None:
     as_source = _interpret(inspection, content, shape, tar_folders=are_splits)
     faults: list[InputError] = []
     if double is not None:
-        faults.append(_fault_of_double(inspection, double, names))
+        faults.append(fault_of_double(inspection, double, names))
     meaning = "records without labels"
     labelled = 0
     if classes:
-        faults += _faults_of_folders(inspection, shape, names)
-        meaning = f"the folders in the {_tars(inspection)} are the classes: {listed(classes)}"
+        faults += faults_of_tar_folders(inspection, shape)
+        meaning = (
+            f"the folders in the {tars_in_words(inspection)} are the classes: {listed(classes)}"
+        )
         labelled = as_source.file_count
-    faults += _faults_of_splits(inspection, shape, names)
+    faults += faults_of_tar_splits(inspection, shape, names)
     is_doubtful = double is not None and not classes
     certainty = _certainty(inspection, is_doubtful=is_doubtful)
     evidence = _evidence(inspection, shape, names, are_splits=are_splits)
     if not classes:
-        faults += _faults_of_masks(inspection, shape, names)
+        faults += faults_of_tar_masks(inspection, shape, names)
     proposal = as_source.proposal
     if classes and misread_masks(shape.files):
         assert proposal is not None
         proposal = replace(proposal, classes=classes)
     losses = [
         *as_source.losses,
-        *_doubtful(inspection, shape),
+        *doubtful_tar_folders(inspection, shape),
         *doubts_of_masks(inspection.folder, shape),
-        *_doubts_of_parts(inspection, shape),
+        *doubts_of_tar_parts(inspection, shape),
     ]
     notes = [*as_source.skip_notes, *_notes_on_unlabelled(shape, names)]
     return replace(
@@ -103,22 +108,6 @@ def _recognise_plain(inspection: Inspection) -> Interpretation | None:
         labelled=labelled,
         classes=len(classes),
     )
-
-
-def _faults_of_folders(
-    inspection: Inspection, shape: Shape, names: Sequence[str]
-) -> list[InputError]:
-    """The files that would be misread or lost if folders in tars became classes."""
-    if not shape.files.loose:
-        return faults_of(inspection.folder, shape, _unpacking_tars(inspection))
-    name, lead = shape.files.loose[0]
-    count = number_of(len(shape.files.loose), "file")
-    problem = f"{inspection.folder}: {name} in {_tars(inspection)} is in no class folder ({count})"
-    move = "move it into a class folder"
-    if len(shape.files.loose) > 1:
-        move = "move them into class folders"
-    hint = _unpacking_tars(inspection, f"unpack, {move}, then run init again: ")
-    return [InputError(problem, f"expected {lead}CLASS/FILE", hint)]
 
 
 def _are_splits(inspection: Inspection, content: Content, names: Sequence[str]) -> bool:
@@ -150,19 +139,8 @@ def _evidence(
     else:
         evidence += ", in no folder"
     if are_splits:
-        evidence += f", the {_tars(inspection)} are the splits: {listed(shape.splits)}"
+        evidence += f", the {tars_in_words(inspection)} are the splits: {listed(shape.splits)}"
     return evidence
-
-
-def _fault_of_double(inspection: Inspection, name: str, names: Sequence[str]) -> InputError:
-    """The fault of a file that is in several tars under one name."""
-    problem = f"{inspection.folder}: {name} is in several {_tars(inspection)}"
-    archive = noun_of(inspection.archives)
-    class_tars = inspection.command_without_columns(**{"as": "class-tars"})
-    hint: str = Hint(f"to make each {archive} a class: ", class_tars)
-    if any("/" in other_name for other_name in names):
-        hint = _unpacking(inspection, apart=True)
-    return InputError(problem, "expected every name once", hint)
 
 
 def _notes_on_unlabelled(shape: Shape, names: Sequence[str]) -> list[str]:
@@ -174,85 +152,6 @@ def _notes_on_unlabelled(shape: Shape, names: Sequence[str]) -> list[str]:
         count = number_of(tree.at(path).total, "file")
         notes.append(f"{count} without a class in {path}, left out")
     return notes
-
-
-def _faults_of_splits(
-    inspection: Inspection, shape: Shape, names: Sequence[str]
-) -> list[InputError]:
-    """The fault of folders in tars that are splits without classes, and others that are none:
-    train and test1.
-    """
-    if shape.classes:
-        folders = set(shape.classes)
-    elif shape.splits:
-        return []
-    else:
-        folders = {name.partition("/")[0] for name in names if "/" in name}
-    called_splits = sorted(filter(split_name, folders))
-    if not called_splits or (shape.classes and len(called_splits) < len(folders)):
-        return []
-    first, *others = inspection.archives
-    place = f"{_tars(inspection)} of {inspection.folder}" if others else inspection.folder / first
-    problem = f"folders in {place} with names of splits, not of classes: {listed(called_splits)}"
-    return [InputError(problem, "expected one folder per class", _unpacking_tars(inspection))]
-
-
-_UNPACK = "unpack, then run init again: "
-
-
-def _unpacking_tars(inspection: Inspection, lead: str = _UNPACK) -> str:
-    """The hint that unpacks the tars; into a folder each, where folders don't tell files apart."""
-    names: list[str] = []
-    for listing in inspection.archives.values():
-        names += listing.names
-    are_alike = len(set(names)) < len(names)
-    are_bare = len(inspection.archives) > 1 and not all("/" in name for name in names)
-    return _unpacking(inspection, lead, apart=are_alike or are_bare)
-
-
-def _unpacking(inspection: Inspection, lead: str = _UNPACK, *, apart: bool) -> str:
-    """The hint that unpacks the tars, each into a folder of its own if ``apart``."""
-    hint = unpacking_hint(inspection.folder, list(inspection.archives), apart=apart)
-    return Hint(lead, hint) if isinstance(hint, CommandLine) else hint
-
-
-def _doubtful(inspection: Inspection, shape: Shape) -> list[InputError]:
-    """The folders in tars that may hold more files with labels."""
-    folders = [*shape.roles.doubtful, *shape.roles.missed]
-    if not folders or not shape.roles.classes:
-        return []
-    noun = "the folder" if len(folders) == 1 else "the folders"
-    classes = "a class" if len(folders) == 1 else "classes"
-    problem = (
-        f"{inspection.folder}: {noun} {listed(folders)} in {_tars(inspection)} may be {classes}, "
-        "or not"
-    )
-    expected = "expected class folders, or splits of them"
-    return [InputError(problem, expected, _unpacking_tars(inspection))]
-
-
-def _doubts_of_parts(inspection: Inspection, shape: Shape) -> list[InputError]:
-    """The doubt about folders that hold the same folders: they may be the classes."""
-    if not are_doubtful_parts(shape.roles):
-        return []
-    parts = listed(shape.roles.parts)
-    classes = listed(shape.classes)
-    place = f"the {_tars(inspection)} of {inspection.folder}"
-    problem = f"{parts} in {place} hold the same folders ({classes}), and may be the classes"
-    aim, outcome = f"make {classes} the classes", f"{classes} taken as the classes"
-    expected = "expected one folder per class"
-    return [DoubtError.of(aim, outcome, problem, expected, _unpacking_tars(inspection))]
-
-
-def _faults_of_masks(
-    inspection: Inspection, shape: Shape, names: Sequence[str]
-) -> list[InputError]:
-    """The fault of folders of images and of their masks, which are no classes."""
-    misread = mask_folders(top_folders(names, shape.roles.lead)) if names else None
-    if misread is None:
-        return []
-    problem = f"{_tars(inspection)} of {inspection.folder}: {misread.what}"
-    return [InputError(problem, "expected images without masks", _unpacking_tars(inspection))]
 
 
 # the tars are the classes -------------------------------------------------------------------------
@@ -348,14 +247,14 @@ def _interpret(
 def _fault_of_left_out(inspection: Inspection, shape: Shape) -> InputError:
     """The fault of folders that no recipe can leave out, or of files next to class folders."""
     expected = "expected class folders, or splits of them"
-    hint = _unpacking_tars(inspection)
+    hint = unpacking_tars(inspection)
     if shape.roles.left_out:
         left_out = listed(shape.roles.left_out)
-        folders = f"folders in {_tars(inspection)} that are no classes"
+        folders = f"folders in {tars_in_words(inspection)} that are no classes"
         problem = f"{inspection.folder}: {folders}: {left_out}"
         return InputError(problem, expected, hint)
     count = number_of(shape.roles.loose, "file")
-    place = _tars(inspection)
+    place = tars_in_words(inspection)
     if shape.lead:
         place = f"{shape.lead.rstrip('/')} in {place}"
     problem = f"{inspection.folder}: {count} in {place}, and in no class folder"
@@ -392,7 +291,7 @@ def _other_members(inspection: Inspection, content: Content) -> tuple[list[Input
     nouns = f"{inspection.noun}s"
     skip_notes: list[str] = []
     if others:
-        place = _tars(inspection)
+        place = tars_in_words(inspection)
         skip_notes.append(f"no {nouns} in {place}: {counted(others)} ({listed(others)})")
     if empty:
         count = number_of(len(empty), f"empty {noun_of(empty)}")
@@ -400,11 +299,11 @@ def _other_members(inspection: Inspection, content: Content) -> tuple[list[Input
     if not data:
         return [], skip_notes
     problem = (
-        f"{inspection.folder}: {counted(data)} in {_tars(inspection)} would not be read: "
+        f"{inspection.folder}: {counted(data)} in {tars_in_words(inspection)} would not be read: "
         f"{listed(data)}"
     )
-    expected = f"expected only {nouns} in {_tars(inspection)}"
-    fault = InputError(problem, expected, _unpacking_tars(inspection))
+    expected = f"expected only {nouns} in {tars_in_words(inspection)}"
+    fault = InputError(problem, expected, unpacking_tars(inspection))
     return [fault], skip_notes
 
 
@@ -413,11 +312,6 @@ def _is_data(name: str) -> bool:
     if suffix_of(name) not in DATA:
         return False
     return not _FOR_READERS.fullmatch(stem_of(name))
-
-
-def _tars(inspection: Inspection) -> str:
-    """The word for the archives: tars, zips or archives."""
-    return f"{noun_of(inspection.archives)}s"
 
 
 def _shape(names: Sequence[str]) -> Shape:

@@ -31,17 +31,19 @@ from imagenet_prep.init.split_options import fault_of_other_values
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.folder_words import split_name
+from imagenet_prep.recipes.misread_folders import in_flow
 from imagenet_prep.recipes.path_parts import has_ending, stem_of
 from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.recipe_lines import place_in_recipe
 from imagenet_prep.recipes.row_files import RowListing, find_images, find_prefix
 from imagenet_prep.recipes.row_source import FILES, MASKS, Rows
 from imagenet_prep.recipes.row_tables import (
     ENDINGS,
     PARQUET,
     column_names,
-    columns_of_image_paths,
     is_table,
     read_tables,
+    unusual_columns,
 )
 from imagenet_prep.recipes.sample_sources import list_samples
 from imagenet_prep.recipes.schema import Recipe, Source
@@ -181,7 +183,7 @@ def choose_table(table: Path, engine: Engine, options: InitOptions) -> Choice:
     source, recipe = _settings_of(options)
     splits = splits_by_value(options.splits)
     recipe = replace(recipe, splits=splits or None)
-    candidates = _unusual_columns(path)
+    candidates = unusual_columns(path)
     if source.image is None and len(candidates) == 1:
         source = replace(source, image=candidates[0])
     rows = read_tables(source, {split: [path]}, _hint_on_column(options, table, candidates))
@@ -197,7 +199,7 @@ def choose_table(table: Path, engine: Engine, options: InitOptions) -> Choice:
     groups = {split: [path.name]}
     proposal = _propose(images, groups, source, recipe, content)
     evidence_of_marks = _evidence_of_marks(images)
-    notes = _notes_on_others(path)
+    notes = _notes_on_others(path, options.output or Path(path.name))
     return Choice("universal-table", (evidence, *evidence_of_marks), notes, proposal)
 
 
@@ -263,14 +265,6 @@ def _settings_of(options: InitOptions) -> tuple[Source, Recipe]:
     return source, recipe
 
 
-def _unusual_columns(path: Path) -> list[str]:
-    """The columns of paths of images in a table where none has a usual name; [] if one has."""
-    for name in column_names(path):
-        if name in FILES or (_COLUMN.fullmatch(name) and name not in MASKS):
-            return []
-    return columns_of_image_paths(path)
-
-
 def _hint_on_column(
     options: InitOptions, place: Path, candidates: Sequence[str] = ("COLUMN",)
 ) -> Hint:
@@ -297,8 +291,8 @@ def _with_command(
     return bare_error.with_choices([choice])
 
 
-def _notes_on_others(path: Path) -> tuple[str, ...]:
-    """The note on tables of other splits next to one of a split."""
+def _notes_on_others(path: Path, recipe: Path) -> tuple[str, ...]:
+    """The note on tables of other splits next to one of a split, with their paths in the recipe."""
     split = _split_of(path.name)
     if not split:
         return ()
@@ -309,7 +303,10 @@ def _notes_on_others(path: Path) -> tuple[str, ...]:
     if not names:
         return ()
     names.sort()
-    source = f"source: {{table: {{{split}: {path.name}, ...}}}}"
+    tables: dict[str, str] = {}
+    for name in (path.name, *names):
+        tables.setdefault(_split_of(name), place_in_recipe(path.parent / name, recipe))
+    source = in_flow({"source": {"table": tables}})[1:-1]
     note = f"{listed(names)}: not read; in a recipe, {source} takes a table for each split"
     return (note,)
 

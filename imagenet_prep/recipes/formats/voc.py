@@ -5,7 +5,7 @@ Stanford Dogs has them without an ending.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
@@ -114,16 +114,13 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     if not folder.files:
         return None
     matches = list(filter(None, map(_IMAGE_SET.fullmatch, folder.names)))
-    faults: list[InputError] = []
+    keys = {"voc": folders_of(folder.files)}
     list_folders = {match[1] or "" for match in matches}
-    if len(list_folders) > 1:
-        paths = listed(match[0] for match in matches)
-        problem = f"{folder.path} has lists of splits in several folders: {paths}"
-        folders = [folder.path / list_folder for list_folder in sorted(list_folders)]
-        commands = [Hint("  ", command("init", path)) for path in folders]
-        hint = "run init on each of these folders alone:"
-        error = InputError(problem, "expected one folder ImageSets/Main", hint)
-        faults.append(error.with_choices(commands))
+    if len(list_folders) > 1:  # VOC2007 and VOC2012, which are no classes
+        all_lists = [match[0] for match in matches]
+        fault_of_lists = _in_several_folders(folder.path, sorted(list_folders), all_lists)
+        return Proposed(keys, folder.files, faults=[fault_of_lists], is_certain=True)
+    faults: list[InputError] = []
     path_by_name = {match[2]: match[0] for match in matches}
     lists = _read_lists(folder, path_by_name)
     if lists and not any(names for _, names in lists.values()):
@@ -133,7 +130,15 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
         if folder.images:
             expected += f", such as {stem_of(folder.images[0])}"
         faults.append(InputError(problem, expected, "correct these lists, or remove them"))
-    return Proposed({"voc": folders_of(folder.files)}, folder.files, lists, faults)
+    return Proposed(keys, folder.files, lists, faults)
+
+
+def _in_several_folders(path: Path, folders: Sequence[str], lists: Sequence[str]) -> InputError:
+    """The error for lists of splits in several folders, with a command for each."""
+    problem = f"{path} has lists of splits in several folders: {listed(lists)}"
+    hint = "run init on each of these folders alone:"
+    error = InputError(problem, "expected one folder ImageSets/Main", hint)
+    return error.with_choices([Hint("  ", command("init", path / folder)) for folder in folders])
 
 
 def _read_lists(
