@@ -143,6 +143,12 @@ def command(stage: str, folder: object, settings: OptionValues = ()) -> CommandL
     return command_line([program(), stage, path_word(str(folder)), *_options(settings)])
 
 
+def is_command_line() -> bool:
+    """Whether this process is a call of this program, and not a script that imports it."""
+    called = Path(sys.argv[0])
+    return called.name == NAME or called.parts[-2:] == (__package__, "__main__.py")
+
+
 def rerun(settings: OptionValues = ()) -> CommandLine:
     """The command of this process, with ``settings`` added to its own options."""
     return command_line([program(), *sys.argv[1:], *_options(settings)])

@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
-from imagenet_prep.escaping import CommandLine, Shell, command_line, mention
+from imagenet_prep.escaping import (
+    CommandLine,
+    Shell,
+    command_line,
+    is_command_line,
+    mention,
+    rerun,
+)
 from imagenet_prep.text import INSTALL
 
 
@@ -35,6 +42,13 @@ class Hint(str):
 
     def __reduce__(self) -> tuple[type[Hint], tuple[str, ...]]:
         return Hint, self.parts
+
+
+def run_again() -> Hint:
+    """The command of this process again, as the end of a hint; a script that imports this package
+    has none.
+    """
+    return Hint("run: ", rerun()) if is_command_line() else Hint("try again")
 
 
 def install_extra(extra: str) -> Hint:

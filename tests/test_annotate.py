@@ -431,7 +431,7 @@ def test_an_annotation_in_no_class_folder_needs_another_name(
     assert problems.keys() == {f"flat/{WNID}_1.xml", f"{WNID}/{WNID}_2.xml"}
     renaming = "to get its boxes, move it into the folder of its class (unpack an archive first, and pack it again), and run annotate again"
     assert problems[f"flat/{WNID}_1.xml"] == renaming
-    assert problems[f"{WNID}/{WNID}_2.xml"].startswith("no action needed")
+    assert problems[f"{WNID}/{WNID}_2.xml"].startswith("nothing is required")
 
 
 def test_the_example_of_an_annotation_is_of_its_split(layout: Layout) -> None:

@@ -10,20 +10,29 @@ from running import prep_here
 REFUSED: dict[str, tuple[str, str]] = {
     "boxes of Kaggle": (
         "download d --only boxes --source kaggle",
-        "expected train,validation, or no --only: Kaggle's one zip holds everything",
+        "Kaggle has one zip with everything\nleave --only out",
     ),
     "boxes of Hugging Face": (
         "download d --only boxes --source huggingface",
-        "expected train or validation, or both",
+        "train and validation images, and nothing else",
     ),
-    "--list and a folder": ("init --list d", "or --list alone"),
+    "boxes of Hugging Face, with images": (
+        "download d --only train,boxes --source huggingface",
+        "--only train,boxes can't be used with --source huggingface",
+    ),
+    "init alone": ("init", "init requires a folder or a file of data"),
+    "--list and a folder": ("init --list d", "leave the rest out: imagenet-prep init --list"),
     "a recipe in two places": (
         "init --example food101 a.yaml --output b.yaml",
-        "with at most one file to write",
+        "at most one file to write",
+    ),
+    "a setting without a value": (
+        "convert d --set quality",
+        "--set quality has no value\nexpected --set quality=VALUE",
     ),
     "--consume by --set": (
         "run d --set consume=1 --engine ray",
-        "--set consume=1 with --engine ray",
+        "--set consume=1 can't be used with --engine ray",
     ),
     "a format": ("export zip .", "'FORMAT': 'zip' is not one of 'arrayrecord', 'croissant', "),
     "a folder of shards": ("status . --output none", "expected a folder of shards"),

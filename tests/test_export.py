@@ -244,12 +244,15 @@ STRAY = ("../../stray.JPEG", "a/../../../stray", "/stray", "a//b", ".", "x" * 30
 @pytest.mark.parametrize(
     ("container", "names", "label", "said"),
     [
-        *(("folders", [name], 1, "record 0 can't be a file") for name in STRAY),
+        *(
+            ("folders", [name], 1, "the image of record 0 can't be saved in a folder")
+            for name in STRAY
+        ),
         (
             "folders",
             ["a.JPEG", "b.JPEG", "a.JPEG"],
             1,
-            r"train/n01440764/a\.JPEG would be the file of two records, one of them in train-",
+            r"two records would be saved as train/n01440764/a\.JPEG, one of them in train-",
         ),
         ("webdataset", ["a.JPEG"], 0, "record 0 at byte 0 has label 0"),
     ],
@@ -271,7 +274,7 @@ def test_records_that_can_not_be_exported(
 def test_a_class_that_can_not_be_a_folder(tmp_path: Path) -> None:
     """The expected names exclude the one that is refused."""
     with pytest.raises(
-        InputError, match=r"record 0 can't be a file: its class is 'and/or'"
+        InputError, match=r"the image of record 0 can't be saved in a folder 'and/or' as 'a\.JPEG'"
     ) as caught:
         export(
             one_record(tmp_path / "data", "a.JPEG", wnid="and/or"),
@@ -279,7 +282,9 @@ def test_a_class_that_can_not_be_a_folder(tmp_path: Path) -> None:
             tmp_path / "out",
             ENGINE,
         )
-    assert "no '/' in the class" in caught.value.detail
+    assert "a class without '/'" in caught.value.detail
+    assert caught.value.hint == "export to webdataset, which accepts any name"
+    export(Layout(tmp_path / "data"), "webdataset", tmp_path / "out", ENGINE)  # nothing was written
 
 
 def test_every_split_has_every_class_folder(tmp_path: Path) -> None:
@@ -331,7 +336,7 @@ def test_shards_with_images_of_one_name_are_refused_in_folders(tmp_path: Path) -
     for _ in range(2):
         with pytest.raises(
             InputError,
-            match=r"train/n01440764/a\.JPEG would be .* two records, one of them in train-0000\d-of",
+            match=r"saved as train/n01440764/a\.JPEG, one of them in train-0000\d-of",
         ):
             export(layout, "folders", tmp_path / "out", ENGINE)
         assert list(files_below(tmp_path / "out")) == ["train/n01440764/a.JPEG"]

@@ -415,9 +415,7 @@ def test_features_keep_their_names(exports: Exports, tf: Any, name: str) -> None
         assert found == wanted
     else:
         assert [row["cls"] for row in rows] == [0, 0, 1, 1]
-        with pytest.raises(
-            UsageError, match="feature label of the records does not hold the class label"
-        ):
+        with pytest.raises(UsageError, match="feature label of the records is not the class label"):
             exports.out(name, "parquet")
 
 

@@ -7,6 +7,7 @@ import logging
 import os
 import pickle
 import random
+import shlex
 import threading
 import time
 from collections.abc import Callable
@@ -31,6 +32,7 @@ from fault_server import (
 )
 from made_tars import save
 from progress import Bars
+from running import command_here
 
 from imagenet_prep.errors import AccessError, NetworkError, UsageError
 from imagenet_prep.fetch.access import open_session
@@ -346,6 +348,24 @@ def test_cookies(server, tmp_path, expires):
     )
     assert enter(server, None, jar) == CONTENT[7:8]
     assert {seen.headers["Cookie"] for seen in server.seen} == {f"session={COOKIE}"}
+
+
+@pytest.mark.parametrize("words", [("download", "--only", "boxes"), ("run", "--train-shards", "4")])
+def test_the_command_with_cookies(server, tmp_path, monkeypatch, words):
+    """The hint keeps the options of the call, and its command sends the cookies."""
+    for name in ("IMAGENET_USERNAME", "IMAGENET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    server.faults = Faults(login="redirect")
+    stage, *options = words
+    first = command_here(
+        stage, "d", *options, "--base-url", server.url, status=6, cwd=tmp_path
+    ).stderr.rstrip()
+    _, _, advised = first.partition("export its cookies to cookies.txt, and run: imagenet-prep ")
+    assert advised.startswith(f"{stage} d {' '.join(options)} --base-url ")
+    cookie = f"127.0.0.1\tFALSE\t/\tFALSE\t4102444800\tsession\t{COOKIE}\n"
+    (tmp_path / "cookies.txt").write_text(cookie)
+    command_here(*shlex.split(advised), status=5, cwd=tmp_path)  # it has no such file
+    assert server.seen[-1].headers["Cookie"] == f"session={COOKIE}"
 
 
 @pytest.mark.parametrize(

@@ -500,7 +500,7 @@ def test_the_command_line_points_to_the_recipe(tmp_path: Path) -> None:
     [
         (
             "--train-shards=3",
-            "write shards: {SPLIT: NUMBER, ...} in r.yaml, with all splits, and no shard_size",
+            "write shards: {SPLIT: NUMBER, ...} in r.yaml, with a number for every split, and remove ",
         ),
         (
             "--allow-incomplete",

@@ -251,6 +251,14 @@ def test_a_launcher_that_does_not_say_enough(variables: Variables, seen: str, li
     ]
 
 
+@pytest.mark.parametrize("variables", [array(3, 3, 9, 7), array(0, 0, 5, 3), grid(7, 7, 9)])
+def test_an_array_that_gives_no_rank_is_started_again(variables: Variables) -> None:
+    """Its indexes are no ranks, so the line to write alone would leave shards out."""
+    with pytest.raises(UsageError) as caught:
+        find_share(as_text(variables))
+    assert caught.value.hint.startswith("start the array without gaps, from 0 or 1; or ")
+
+
 def as_text(variables: Variables) -> dict[str, str]:
     """An environment."""
     return {name: str(value) for name, value in variables.items()}

@@ -375,7 +375,7 @@ def test_a_recipe_is_complete_if_it_says_how_many_images_there_are(
     verdict = verify(made_by_recipe(tmp_path, text), ENGINE)
     assert (verdict.problems, verdict.level) == ((), level)
     assert said in verdict.conclusion
-    assert verdict.remarks == "skipped: 1"
+    assert verdict.remarks == "skipped: 1 file"
 
 
 def test_one_record_is_one_record(tmp_path: Path) -> None:
@@ -411,7 +411,7 @@ def test_what_was_set_aside_makes_a_set_incomplete(tmp_path: Path) -> None:
     )
     assert (verdict.problems, verdict.level) == ((), "incomplete")
     assert verdict.conclusion == "incomplete: 9 of 10 listed records are in."
-    assert verdict.remarks == "set aside: 1"
+    assert verdict.remarks == "set aside: 1 image"
 
 
 @pytest.mark.parametrize("expected", ["{images: 10}", "{train: {images: 10}}"])
@@ -423,7 +423,11 @@ def test_an_expected_number_counts_listed_images(tmp_path: Path, expected: str) 
     text = "source: {folders: flowers}\nshards: 1\non_damaged: skip\n"
     text += f"expected: {expected}\n"
     verdict = verify(made_by_recipe(tmp_path, text), ENGINE)
-    assert (verdict.problems, verdict.level, verdict.remarks) == ((), "incomplete", "set aside: 1")
+    assert (verdict.problems, verdict.level, verdict.remarks) == (
+        (),
+        "incomplete",
+        "set aside: 1 image",
+    )
     assert (
         verdict.conclusion
         == "incomplete: expected 10 images: 9 in records, 1 set aside as damaged."
@@ -456,7 +460,7 @@ def test_every_command_says_the_same_words(sound: Layout, tmp_path: Path) -> Non
     }
     for name, text in said.items():
         assert conclusion in " ".join(text.split()), name
-        assert "repaired: 3" in text, name
+        assert "repaired: 3 images" in text, name
     assert json.loads(command("status", folder, "--json", "-").stdout)["verdict"] == "incomplete"
     value = json.loads(command("verify", folder, "--json", "-").stdout)
     assert (value["verdict"], value["counts"]) == ("incomplete", {"repaired": 3})

@@ -270,7 +270,6 @@ def client_certificate(place: Place) -> None:
     place.url = f"https://127.0.0.1:{_serve(place, answer)}/"
 
 
-_NONE_SENT = "imagenet-prep sends none: fetch the file in another way, and move it into raw-data/"
 rows(
     (
         "handshake_refused",
@@ -637,7 +636,7 @@ def digest(place: Place) -> None:
         place.patch.setenv(name, value)
 
 
-_BROWSER = "fetch it with a browser or the site's own client, and move it into raw-data/"
+_BROWSER = "fetch it with a browser or the site's own client, and move it into DATA_DIR/raw-data"
 rows(
     (
         "asks_for_bearer",
@@ -704,9 +703,9 @@ def test_an_account_is_that_of_the_server(
     hint = account_hint(url)
     assert (without in hint) != account
     assert (SIGN_UP_URL in hint) == (not account and "image-net" in url)
-    assert hint.endswith("use imagenet-prep download DATA_DIR --cookies FILE")
+    assert hint.endswith("run: imagenet-prep download DATA_DIR --cookies cookies.txt")
     monkeypatch.setattr("sys.argv", ["imagenet-prep", "download", "d", "--only", "train"])
-    own_command = "use imagenet-prep download d --only train --cookies FILE"
+    own_command = "run: imagenet-prep download d --only train --cookies cookies.txt"
     assert account_hint(url).endswith(own_command)
 
 
@@ -1034,7 +1033,7 @@ def test_a_cookie_that_no_header_can_hold_is_blamed_alone(place: Place, proxy: s
     assert "a cookie for " in lines[0]
     host = "archives.invalid" if proxy else f"127.0.0.1:{place.server.server_port}"
     assert lines[-1] == (
-        f"in the file that you named with --cookies, remove the other cookies of {host}"
+        f"in the file of --cookies, remove each cookie of {host} with another character in its name"
     )
     assert CANARY not in "\n".join(lines)
 

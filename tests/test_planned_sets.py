@@ -264,7 +264,7 @@ def test_other_images_than_those_of_the_shards_are_refused(tmp_path: Path) -> No
     ]
     csv = "d/raw-data/imagenet_2012_bounding_boxes.csv"
     for boxes, mend in (
-        (5, f"restore {csv}, or make it again with imagenet-prep annotate"),
+        (5, f"restore {csv}, or make it again: imagenet-prep annotate d"),
         (3, f"restore {csv} as it was; or, to make the set again, "),
         (0, f"move {csv} away, as the shards were made without boxes; or, to make the set again"),
     ):

@@ -266,7 +266,10 @@ def test_images_set_aside_are_told_as_convert_tells_them(
         told = said(run("merge", folder), 3).splitlines()
         assert told[-5:-3] == ["merge: validation: 79 images in 2 shards", "  set aside: 1 image"]
         assert told[-3].endswith("damaged-images.jsonl names each image that was set aside")
-        assert (told[-2].partition(":")[0], told[-1]) == ("incomplete", "set aside: 1, repaired: 3")
+        assert (told[-2].partition(":")[0], told[-1]) == (
+            "incomplete",
+            "set aside: 1 image, repaired: 3 images",
+        )
         assert "merge: train: 300 images in 4 shards" in told
     assert contents(folder) == contents(plain)
     assert said(run("merge", folder, "--quiet"), 3) == ""

@@ -582,7 +582,7 @@ def test_where_ray_lacks_an_error_says_what_to_install(
 
 def test_an_address_is_for_ray_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """One beside another engine would be passed over; RAY_ADDRESS is taken where none is given."""
-    words = r"the address of a Ray cluster \(10\.0\.0\.1:6379\) with the engine 'processes'"
+    words = r"the engine 'processes' can't use the Ray cluster at 10\.0\.0\.1:6379"
     with pytest.raises(UsageError, match=words):
         make_engine("processes", 2, "10.0.0.1:6379")
     monkeypatch.setenv("RAY_ADDRESS", "ray://10.0.0.1:10001")

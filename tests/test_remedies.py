@@ -13,7 +13,7 @@ import pytest
 from existing import existing
 from file_server import serve
 from kaggle_copies import tree, write_zip
-from made_sets import ENGINE, PART, flip
+from made_sets import ENGINE, PART, converted, flip
 from made_tars import pack, save
 from running import command, prep
 
@@ -30,6 +30,7 @@ from imagenet_prep.model import Silent
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.registry import ILSVRC2012
 from imagenet_prep.shards import consuming, consumption
+from imagenet_prep.shards.share import Share
 from imagenet_prep.stages.convert import foresee
 
 SHARD = "train-00003-of-00008"
@@ -289,6 +290,70 @@ def test_repair_finds_the_raw_data_of_the_conversion(
         pipeline.verify_and_repair(layout, ENGINE)
     advice = f"name the folder of the raw data: imagenet-prep repair {layout.data_dir} --raw FOLDER"
     assert caught.value.hint == f"{advice}; or get a sound copy of the shards"
+
+
+def test_the_manifest_of_another_set(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """repair refuses it, so verify does not name repair, even for shards that differ from it."""
+    layout = converted(tmp_path / "a", made_tiny)
+    other = converted(tmp_path / "b", made_tiny, PART.replace(seed=5))
+    own = layout.manifest_path.read_bytes()
+    shutil.copy(other.manifest_path, layout.manifest_path)
+    remedies = {problem.remedy for problem in verify(layout, ENGINE).problems}
+    assert len(remedies) == 1
+    with pytest.raises(InputError) as caught:
+        pipeline.verify_and_repair(layout, ENGINE)
+    assert remedies == {caught.value.hint}
+    layout.manifest_path.unlink()
+    convert(layout, ENGINE, PART)
+    assert layout.manifest_path.read_bytes() == own
+    assert not verify(layout, ENGINE).problems
+
+
+def test_shards_of_ranks_that_did_not_run(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """The same convert, of one rank, would make none of them; merge lists the ranks to run."""
+    layout = Layout(tmp_path / "a", made_tiny.archives["train"].parent)
+    convert(layout, ENGINE, PART, share=Share(0, 2))
+    remedies = {problem.remedy for problem in verify(layout, ENGINE).problems}
+    assert len(remedies) == 1
+    assert "run the missing ranks" in remedies.pop()
+
+
+def test_the_folder_above_a_set(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """verify and status name the set below it, and no download."""
+    converted(tmp_path / "up/a", made_tiny)
+    refused = command("verify", tmp_path / "up", status=4).stderr
+    assert refused.endswith(f": imagenet-prep verify {tmp_path}/up/a\n")
+    said = command("status", tmp_path / "up").stdout
+    assert said.endswith(f"next: imagenet-prep status {tmp_path}/up/a\n")
+
+
+def test_a_damaged_manifest_without_plan_and_shards(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """It may be of any set: no command of ImageNet is named."""
+    layout = converted(tmp_path, made_tiny)
+    for path in (*layout.data_dir.glob("*-of-*"), layout.plan_path):
+        path.unlink()
+    layout.manifest_path.write_text("{")
+    refused = command("verify", tmp_path, status=4).stderr
+    assert "manifest.json can't be understood" in refused
+    assert "remove manifest.json and run the same imagenet-prep convert again" in refused
+    layout.manifest_path.unlink()
+    convert(layout, ENGINE, PART)
+    assert not verify(layout, ENGINE).problems
+
+
+def test_the_order_of_shards_that_can_not_be_read(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """It is unknown, not another one: one shard is cut short, or has a folder in its place."""
+    layout = converted(tmp_path, made_tiny)
+    shard = layout.shard_path("train-00000-of-00008")
+    content = shard.read_bytes()
+    shard.write_bytes(content[:100])
+    assert verify(layout, ENGINE).order == "unknown"
+    shard.unlink()
+    shard.mkdir()
+    assert verify(layout, ENGINE).order == "unknown"
+    shard.rmdir()
+    shard.write_bytes(content)
+    assert verify(layout, ENGINE).order == "canonical"
 
 
 def test_an_image_that_stops_convert_each_time(tmp_path: Path, made_tiny: MadeSet) -> None:

@@ -666,7 +666,7 @@ def test_command_repairs(layout: Layout) -> None:
     assert [line.split()[1] for line in lines] == [TRAIN, VALIDATION]
     assert "(before: missing)" in lines[0]
     assert "incomplete: the shards of ILSVRC2012 hold" in result.stdout
-    assert result.stdout.splitlines()[-1] == "repaired: 3"
+    assert result.stdout.splitlines()[-1] == "repaired: 3 images"
     assert contents(layout) == before
     again = command("repair", layout.data_dir, "--workers", "1", "--depth", "decode")
     assert again.stdout.splitlines()[0] == "repair: nothing to make again"

@@ -243,7 +243,7 @@ def test_sets_below_a_folder_are_named(in_folders: Path) -> None:
     said = command("status", in_folders).stdout.splitlines()[-1]
     assert said == f"next: imagenet-prep status {in_folders}/more/eval"
     error = command("verify", in_folders, status=4).stderr
-    assert f"found other sets in {in_folders}/more/eval, {in_folders}/more/train" in error
+    assert f"found sets in {in_folders}/more/eval, {in_folders}/more/train" in error
     last_line = error.splitlines()[-1]
     assert last_line.endswith(f": imagenet-prep verify {in_folders}/more/eval")
 

@@ -396,7 +396,7 @@ def test_shards_that_the_plan_lacks_are_refused(
         (layout.output_dir / name).touch()
     with Journal(layout.journal_path) as journal, pytest.raises(InputError) as caught:
         finish_set(plan, layout, journal, allow)
-    assert caught.value.hint.startswith("move them to another folder, then run: ")
+    assert caught.value.hint.startswith("move them to another folder, then try again")
     assert caught.value.lines[:2] == [
         f"{layout.output_dir} holds {words} that {layout.plan_path} does not list, {min(names)} first",
         "expected only shards that plan.json lists",

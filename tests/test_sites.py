@@ -483,7 +483,9 @@ def test_without_a_digest_parquet_must_look_like_it(hub: StandIn, layout: Layout
     assert _raw(layout) == PARQUET
 
 
-def test_a_commit_that_lacks_files_is_another_copy(hub: StandIn, layout: Layout) -> None:
+def test_a_commit_that_lacks_files_is_another_copy(
+    hub: StandIn, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An earlier revision had no parquet files;
     one that lacks some is refused before anything is fetched.
     """
@@ -491,6 +493,7 @@ def test_a_commit_that_lacks_files_is_another_copy(hub: StandIn, layout: Layout)
     (hub.storage.folder / gone).unlink()
     kept = layout.raw_partial_dir / "huggingface.json"
     _refused(layout, HuggingFaceSite(hub.url, WHO), 4, COMMITS[0][:12], gone, "another copy with")
+    monkeypatch.setattr("sys.argv", ["imagenet-prep", "download", "d"])
     with pytest.raises(InputError) as caught:  # an earlier run chose the commit
         _fetch(layout, HuggingFaceSite(hub.url, WHO))
     remove, again = [part for part in parts_of(caught.value.hint) if isinstance(part, CommandLine)]

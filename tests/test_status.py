@@ -173,7 +173,7 @@ def test_what_repair_can_not_mend(converted: Layout) -> None:
     stray = converted.data_dir / "train-00009-of-00008"
     stray.write_bytes(b"x")
     assert verify(converted, ENGINE).problems
-    todo = f"{stray.name}: it is not a shard of this set; to do: move it away"
+    todo = f"{stray.name}: it is not a shard of this set; to do: move each stray file away"
     assert todo in stage(converted, "verify").detail
     assert status(converted).following == f"imagenet-prep verify {converted.data_dir}"
     stray.unlink()
@@ -188,7 +188,9 @@ def test_verified(converted: Layout) -> None:
     verify(converted, ENGINE, depth="quick")
     assert stage(converted, "verify").state == "partly"
     verify(converted, ENGINE)
-    assert stage(converted, "verify") == StageStatus("verify", "done", f"{INCOMPLETE} repaired: 3")
+    assert stage(converted, "verify") == StageStatus(
+        "verify", "done", f"{INCOMPLETE} repaired: 3 images"
+    )
     assert status(converted).following == f"imagenet-prep report {converted.data_dir}"
     os.utime(converted.shard_path("train-00001-of-00008"))
     assert stage(converted, "verify").state == "partly"

@@ -20,7 +20,6 @@ from running import held
 from unsynced import true_sync_file_system as sync_file_system
 
 from imagenet_prep.errors import BusyError, InputError, SpaceError, WriteError
-from imagenet_prep.escaping import rerun
 from imagenet_prep.hints import parts_of
 from imagenet_prep.storage.durable import make_folder
 from imagenet_prep.storage.files import absence_of, atomic_file, lack_of, save_bytes
@@ -166,8 +165,23 @@ def test_equal_content_is_not_written_again(tmp_path: Path) -> None:
 # space --------------------------------------------------------------------------------------------
 
 
-def test_too_little_space_is_said_before_the_work(tmp_path: Path) -> None:
-    """The error names folder, purpose, needed and free; the folder need not exist yet."""
+@pytest.mark.parametrize(
+    ("called", "again"),
+    [
+        (("/bin/imagenet-prep", "convert", "d"), "run: imagenet-prep convert d"),
+        (("imagenet_prep/__main__.py", "convert", "d"), "run: imagenet-prep convert d"),
+        (("train.py", "--epochs", "3"), "try again"),
+        (("-c",), "try again"),
+    ],
+)
+def test_too_little_space_is_said_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, called: tuple[str, ...], again: str
+) -> None:
+    """The error names folder, purpose, needed and free; the folder need not exist yet. A script
+    that imports the package is no command of it.
+    """
+    monkeypatch.setattr("sys.argv", [*called])
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     refuse_lack([Need("convert", "nothing", tmp_path, 1)])
     with pytest.raises(SpaceError) as caught:
         refuse_lack([Need("convert", "3 shards", tmp_path / "not" / "there", 1 << 60)])
@@ -175,7 +189,7 @@ def test_too_little_space_is_said_before_the_work(tmp_path: Path) -> None:
     assert "needed 1,152,921.5 TB, free " in str(caught.value)
     assert (
         str(caught.value.hint)
-        == f"free some space, or name another folder in the command, then run: {rerun()}"
+        == f"free some space, or name another folder in the command, then {again}"
     )
     assert caught.value.exit_code == 7
 

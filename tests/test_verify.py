@@ -371,7 +371,7 @@ def test_shards_without_a_record(tmp_path: Path) -> None:
     assert [problem.detail for problem in verdict.problems] == ["it holds no record"] * 3
     quick = verify(Layout(tmp_path), ENGINE, depth="quick", allow_incomplete=True)
     for problem in (*verdict.problems, *quick.problems):
-        assert problem.remedy.endswith("fewer images than shards, it is as it should be")
+        assert problem.remedy.endswith("fewer images than shards: then some shards hold no record")
     assert verdict.flavour == "none"
 
 
@@ -714,7 +714,7 @@ def test_many_missing_shards_are_one_line(
     ]
     raw = made_tiny.archives["train"].parent
     to_do = f"to do: make it again: imagenet-prep repair {layout.data_dir} --raw {raw}"
-    assert lines[-3:] == [to_do, "incomplete: 1 problem found.", "repaired: 3"]
+    assert lines[-3:] == [to_do, "incomplete: 1 problem found.", "repaired: 3 images"]
     value = json.loads(layout.verdict_path.read_bytes())
     assert [problem["subject"] for problem in value["problems"]] == gone
     page = pipeline.report(layout, ENGINE, samples=0).path.read_text()

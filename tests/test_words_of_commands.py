@@ -168,7 +168,8 @@ def test_a_rank_checks_no_single_file(tmp_path: Path) -> None:
     refused = command_here("verify", shard, "--rank", "1/2", status=2)
     assert error_lines(refused) == [
         f"error: --rank can't be used with the file {shard}",
-        "expected --rank with a folder of shards",
+        "a rank checks its share of the shards in a folder",
+        "leave --rank out",
     ]
 
 
@@ -177,8 +178,8 @@ def test_a_rank_is_not_promised_shards() -> None:
     progress = Silent()
     note_share(Share(5, 6), progress)
     words = (
-        "rank 5 of 6: shards 5, 11, 17, ..., if there are so many; the shards of all splits are "
-        "counted together, from 0"
+        "rank 5 of 6: shards 5, 11, 17 and so on, as far as they exist; the numbers count the "
+        "shards of all splits together, from 0"
     )
     assert progress.notes == [words]
 

@@ -22,8 +22,13 @@ def no_shards(
     or the command to run.
 
     ``retry`` gives the hint to do the same with another folder.
+
+    Raises:
+        InputError: the manifest, which alone says which set this is, is damaged.
     """
     layout = records.layout
+    if records.plan is None and not layout.demo_path.exists():
+        records.require_manifest()  # a damaged one may be of any set
     converted: State = "not started" if records.plan is None else "partly"
     following = dataset.following(records, {"convert": converted, "annotate": "done"})
     if not dataset.splits:
@@ -35,9 +40,7 @@ def no_shards(
     absence = f"no {either(dataset.splits)} shards in {layout.output_dir}"
     folders = layout.sets_below()
     if folders:
-        return InputError(
-            absence, f"found other sets in {listed(map(str, folders))}", retry(folders[0])
-        )
+        return InputError(absence, f"found sets in {listed(map(str, folders))}", retry(folders[0]))
     above = layout.output_dir.parent
     if layout.output_dir.name == RAW_NAME and Layout(above).find_shards():
         return InputError(absence, "found shards in the folder above it", retry(above))

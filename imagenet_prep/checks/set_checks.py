@@ -14,11 +14,10 @@ from imagenet_prep.checks.shard_check import (
     REMEDY_FOREIGN,
     index_fault,
     remedy_at,
-    remedy_own,
 )
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.plan_differences import differences
-from imagenet_prep.escaping import mention
+from imagenet_prep.escaping import command, mention
 from imagenet_prep.hints import Hint
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.state.manifest import KEPT, Manifest
@@ -38,7 +37,29 @@ REMEDY_MANIFEST = Hint(
     mention("convert"),
     f" again: it {KEPT}",
 )
-REMEDY_STRAY = "move it away: a glob over all shards would match it"
+REMEDY_STRAY = "move each stray file away: a pattern for all shards, such as train-*, matches it"
+
+
+def remedy_own(state: SetState) -> str:
+    """The remedy for a shard that was made here;
+    before the conversion has finished, repair can't be used.
+
+    Without plan and manifest, or with the manifest of another set, it is not known what a shard
+    should hold: none should be removed or made again.
+    """
+    if state.is_without_records:
+        return state.following
+    if not state.covers_plan:
+        return Hint(
+            "remove each damaged shard before you run the same ",
+            mention("convert"),
+            " again: it keeps shards that are there, and makes those that are missing",
+        )
+    if plan_fault(state.records, state.manifest):
+        return REMEDY_MANIFEST  # repair refuses a manifest of another set
+    layout = state.layout
+    elsewhere = layout.elsewhere(state.records.raw_dir)
+    return Hint("make it again: ", command("repair", layout.data_dir, elsewhere))
 
 
 def check_plan(state: SetState, manifest: Manifest) -> list[Problem]:
@@ -54,12 +75,12 @@ def check_plan(state: SetState, manifest: Manifest) -> list[Problem]:
     return [Problem(ProblemKind.BAD_MANIFEST, name, fault, REMEDY_MANIFEST)]
 
 
-def plan_fault(records: SetRecords, manifest: Manifest) -> str:
+def plan_fault(records: SetRecords, manifest: Manifest | None) -> str:
     """How a manifest differs from the plan of its folder;
-    "" if it doesn't, or if there is no plan.
+    "" if it doesn't, or if one of them is missing.
     """
     plan = records.plan
-    changes = differences(plan, manifest, or_else="") if plan else ()
+    changes = differences(plan, manifest, or_else="") if plan and manifest else ()
     if not changes:
         return ""
     return (

@@ -13,13 +13,11 @@ from msgspec import Struct
 from imagenet_prep.checks.departure import Departure, departure
 from imagenet_prep.checks.examiner import Examiner, Finding, Findings, Place
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command, mention
 from imagenet_prep.hints import Hint
 from imagenet_prep.model import Portable, Problem, ProblemKind, ShardInfo
 from imagenet_prep.reading.damage_words import OTHER_CONTENT
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.state.indexes import read_index, read_written
-from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.files import kind_in_words, kind_of
 from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.location import AnyPath
@@ -28,9 +26,12 @@ from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.compression import Compression, CompressionError
 from imagenet_prep.tfrecord.framing import OVERHEAD, Framed, FramingError, Index, LengthError, View
 
-REMEDY_FOREIGN = "get a sound copy of this shard"
+REMEDY_FOREIGN = "get a sound copy of the shard"
 
-REMEDY_EMPTY = f"{REMEDY_FOREIGN}; if the set has fewer images than shards, it is as it should be"
+REMEDY_EMPTY = (
+    "get a sound copy of the shard, unless the set has fewer images than shards: "
+    "then some shards hold no record"
+)
 """For a shard without a record whose number of records is not recorded."""
 
 REMEDY_TAKEN = (
@@ -44,25 +45,6 @@ _HASHED = 1 << 20
 
 
 _KINDS = {CompressionError: ProblemKind.BAD_COMPRESSION, LengthError: ProblemKind.BAD_LENGTH}
-
-
-def remedy_own(state: SetState) -> str:
-    """The remedy for a shard that was made here;
-    before the conversion has finished, repair can't be used.
-
-    Without plan and manifest it is not known what a shard should hold: none should be removed.
-    """
-    if state.is_without_records:
-        return state.following
-    if not state.covers_plan:
-        return Hint(
-            "remove each damaged shard before you run the same ",
-            mention("convert"),
-            " again: it keeps shards that are there, and makes those that are missing",
-        )
-    layout = state.layout
-    elsewhere = layout.elsewhere(state.records.raw_dir)
-    return Hint("make it again: ", command("repair", layout.data_dir, elsewhere))
 
 
 def remedy_at(path: AnyPath, remedy: str) -> str:

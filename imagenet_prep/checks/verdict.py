@@ -109,7 +109,14 @@ def conclusion_of(level: Level, reason: str, count: int, unread: str = "") -> st
 
 def remarks_of(counts: Mapping[str, int]) -> str:
     """Counts in a line; "" if there are none."""
-    return ", ".join(f"{name}: {count:,}" for name, count in counts.items())
+    remarks: list[str] = []
+    for name, count in counts.items():
+        if name.startswith("boxes"):
+            remarks.append(f"{name}: {count:,}")
+        else:
+            noun = "file" if name == "skipped" else "image"
+            remarks.append(f"{name}: {number_of(count, noun)}")
+    return ", ".join(remarks)
 
 
 def as_json(verdict: Struct) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def _refuse_with_recipe(params: Mapping[str, Any]) -> None:
         for option in written_options(call, {name}):
             hint = _in_recipe(name, params["config"], option)
             problem = f"{option} can't be used with --config"
-            raise UsageError(problem, "expected this setting in the recipe", hint)
+            raise UsageError(problem, "all settings come from the recipe", hint)
 
 
 def _in_recipe(name: str, recipe: Path, option: str) -> str:
@@ -109,8 +109,8 @@ def _in_recipe(name: str, recipe: Path, option: str) -> str:
 
     if name in SHARD_COUNTS.values():
         return (
-            f"write shards: {{SPLIT: NUMBER, ...}} in {recipe}, with all splits, "
-            "and no shard_size or num_shards"
+            f"write shards: {{SPLIT: NUMBER, ...}} in {recipe}, with a number for every split, "
+            "and remove shard_size or num_shards if it is there"
         )
     file = read(recipe)
     table = ConvertOptions if is_imagenet(file) else Recipe

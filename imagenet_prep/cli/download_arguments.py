@@ -75,14 +75,16 @@ def _refuse_options_of_imagenet(params: Mapping[str, Any]) -> None:
 def _splits_of_site(source: str, keys: Sequence[str]) -> tuple[str, ...]:
     """The splits among ``keys``; raises UsageError if the site doesn't offer them alone."""
     splits = tuple(split for split in facts.SPLITS if split in keys)
-    problem = f"--only {','.join(keys)} can't be used with --source {source}"
+    fault = f"--only {','.join(keys)} can't be used with --source {source}"
     if source == "kaggle" and splits != facts.SPLITS:
-        split_list = ",".join(facts.SPLITS)
-        expected = f"expected {split_list}, or no --only: Kaggle's one zip holds everything"
-        raise UsageError(problem, expected)
-    if not splits:
-        split_list = " or ".join(facts.SPLITS)
-        raise UsageError(problem, f"expected {split_list}, or both")
+        raise UsageError(fault, "Kaggle has one zip with everything", "leave --only out")
+    is_default = set(keys) == {*facts.DEFAULT_ARCHIVES}
+    if source == "huggingface" and len(splits) < len(set(keys)) and not is_default:
+        raise UsageError(
+            fault,
+            "Hugging Face's copy has train and validation images, and nothing else",
+            "write --only train or --only validation, or leave --only out for both",
+        )
     return splits
 
 
@@ -95,6 +97,7 @@ def download_options(params: Mapping[str, Any], site: Site | None) -> DownloadOp
         base_url=params["base_url"] or BASE_URL,
         connections=params["connections"],
         check_digest=not params["no_digest"],
+        cookies=params["cookies"],
     )
 
 

@@ -61,7 +61,8 @@ class _Launcher(Struct, frozen=True):
         numbers = self._read_numbers(environment)
         share = self._share_of_numbers(numbers)
         if share is None:
-            raise self._refusal(environment, f"expected {self.expected}")
+            remedy = "start the array without gaps, from 0 or 1; or " if self.last else ""
+            raise self._refusal(environment, f"expected {self.expected}", remedy)
         return share
 
     def _has_started_one_of_several(self, environment: Mapping[str, str]) -> bool:
@@ -109,12 +110,12 @@ class _Launcher(Struct, frozen=True):
             return None  # one task of an array that is run again: it is not the whole set
         return Share(rank, world)
 
-    def _refusal(self, environment: Mapping[str, str], reason: str) -> UsageError:
+    def _refusal(self, environment: Mapping[str, str], reason: str, remedy: str = "") -> UsageError:
         settings = _settings_text([self], environment)
         return UsageError(
             f"--rank auto: the variables of {self.name} don't tell which rank of how many this is",
             f"{settings}; {reason}",
-            "give the rank and the number of ranks; "
+            f"{remedy}give the rank and the number of ranks; "
             f"for example, of 16 ranks counted from 0: {self.option}",
         )
 

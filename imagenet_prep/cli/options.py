@@ -134,6 +134,12 @@ fetching = all_of(
     click.option(
         "--no-digest", cls=RareOption, is_flag=True, help="Trust the server for size and content."
     ),
+    click.option(
+        "--cookies",
+        cls=RareOption,
+        type=existing_file,
+        help="A cookies.txt exported from a browser that is signed in.",
+    ),
 )
 only = click.option(
     "--only",

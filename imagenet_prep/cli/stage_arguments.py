@@ -22,8 +22,9 @@ def engine_of(params: Mapping[str, Any]) -> Engine:
     name = params.get("engine", "processes")
     if name == "ray" and (consume := _consume_option(params)):
         raise UsageError(
-            f"{consume} with --engine ray",
-            "expected --engine processes, which knows when shards are on the disk",
+            f"{consume} can't be used with --engine ray",
+            "it deletes raw data when its shards are on the disk, and Ray doesn't tell when",
+            "use --engine processes",
         )
     return make_engine(name, params["workers"])
 
@@ -47,7 +48,7 @@ def note_share(share: Share | None, progress: Progress) -> Share | None:
         numbers = [share.rank + step * share.world for step in range(NOTED_SHARDS)]
         shards = ", ".join(map(str, numbers))
         progress.note(
-            f"{share}: shards {shards}, ..., if there are so many; the shards of all splits are "
-            "counted together, from 0"
+            f"{share}: shards {shards} and so on, as far as they exist; the numbers count the "
+            "shards of all splits together, from 0"
         )
     return share

@@ -243,10 +243,11 @@ def read_settings(table: type[CommonSettings], texts: Iterable[str]) -> dict[str
     settings_by_name: dict[str, Any] = {}
     for text in texts:
         name, equals, value_text = text.partition("=")
-        if name not in settings or not equals:
-            expected = f"expected NAME=VALUE, with one of {', '.join(settings)}"
-            suggestion = "" if name in settings else nearest_words(name, settings)
-            raise UsageError(f"--set {text}", expected, suggestion)
+        if name not in settings:
+            expected = f"expected NAME=VALUE, with one of these names: {', '.join(settings)}"
+            raise UsageError(f"--set {text}", expected, nearest_words(name, settings))
+        if not equals:
+            raise UsageError(f"--set {text} has no value", f"expected --set {name}=VALUE")
         settings_by_name[name] = _read_value(settings[name], value_text, text)
     return settings_by_name
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import OptionValues, mention
+from imagenet_prep.escaping import CommandLine, OptionValues, command
 from imagenet_prep.hints import CONVERT_AGAIN, Hint
 from imagenet_prep.model import ShardPlan
 from imagenet_prep.recorders.recorder import Recorder
@@ -197,7 +197,7 @@ def refuse_other_images(planned: PlannedSplit, manifest: Manifest, layout: Layou
         restore = "restore the annotations as they were"
         remedy = Hint(f"{restore}; or, to make the set again, ", CONVERT_AGAIN)
         if manifest.dataset.kind == ILSVRC2012:
-            remedy = _mend_boxes(_boxes_csv(layout, split), boxes, expected_boxes)
+            remedy = _mend_boxes(layout, split, boxes, expected_boxes)
         raise InputError(
             f"the {split} boxes differ from those in the shards",
             f"expected {number_of(expected_boxes, 'box', 'boxes')}, got {boxes:,}",
@@ -212,10 +212,19 @@ def _boxes_csv(layout: Layout, split: str) -> AnyPath:
     return given if given.exists() and not written.exists() else written
 
 
-def _mend_boxes(path: AnyPath, boxes: int, expected_boxes: int) -> Hint:
+def annotate_command(layout: Layout, split: str) -> CommandLine:
+    """The command that makes the file of a split's boxes again."""
+    settings: OptionValues = Layout(layout.data_dir, layout.raw).elsewhere()
+    if split == "validation":
+        settings = (*settings, ("validation_boxes", True))
+    return command("annotate", layout.data_dir, settings)
+
+
+def _mend_boxes(layout: Layout, split: str, boxes: int, expected_boxes: int) -> Hint:
     """The remedy for a file with another number of boxes than the shards have."""
+    path = _boxes_csv(layout, split)
     if boxes < expected_boxes:
-        return Hint(f"restore {path}, or make it again with ", mention("annotate"))
+        return Hint(f"restore {path}, or make it again: ", annotate_command(layout, split))
     mend = f"restore {path} as it was"
     if not expected_boxes:
         mend = f"move {path} away, as the shards were made without boxes"

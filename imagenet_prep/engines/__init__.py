@@ -32,7 +32,7 @@ def make_engine(
         raise UsageError(f"{workers} workers", "expected at least 1")
     if ray_address is not None and name != "ray":
         raise UsageError(
-            f"the address of a Ray cluster ({ray_address}) with the engine {name!r}",
+            f"the engine {name!r} can't use the Ray cluster at {ray_address}",
             "expected the engine 'ray', or no address",
         )
     if name == "processes":

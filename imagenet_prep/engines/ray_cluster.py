@@ -198,7 +198,7 @@ def _no_cluster(address: str | None, error: Exception) -> PrepError:
         return NetworkError(
             "no Ray cluster can be started on this machine",
             line_of(error) or name,
-            "fix that, or use the workers of this machine without Ray: --engine processes",
+            "remove this cause; or use the workers of this machine without Ray: --engine processes",
         )
     cluster = "the Ray cluster of this machine (auto)"
     if address != "auto":

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.hints import CONVERT_AGAIN, Hint
 from imagenet_prep.images import ENDINGS, format_of
 from imagenet_prep.reading.damage_words import remedy
 from imagenet_prep.reading.shard import Record
@@ -16,10 +17,11 @@ from imagenet_prep.state.numbering import INCEPTIONS_FIRST, Numbering, box_class
 from imagenet_prep.tfrecord.example import KINDS, parse_example
 from imagenet_prep.tfrecord.inception import PROMISE
 
-_NO_IMAGE = (
+_NO_IMAGE = Hint(
     "export to arrayrecord, which accepts any record; or, for images: in the recipe, set "
-    "`content: image`, add a feature {from: encoded}, and remove features that images don't have; "
-    "then convert again"
+    "`content: image`, add the feature `image: encoded` to `record`, remove features that images "
+    "don't have, and ",
+    CONVERT_AGAIN,
 )
 
 

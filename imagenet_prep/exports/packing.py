@@ -21,6 +21,7 @@ from msgspec.json import decode, encode
 from imagenet_prep.errors import DamagedRecordError, InputError, WriteError, named
 from imagenet_prep.exports.image_values import ImageValues, Meaning
 from imagenet_prep.exports.source_set import SourceSet, SourceShard
+from imagenet_prep.hints import CONVERT_AGAIN, Hint
 from imagenet_prep.model import Engine, Failed, Progress
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.sources.names import below
@@ -243,8 +244,8 @@ def _crc_of(path: Path) -> int:
 def same_name(shard: str, path: str) -> InputError:
     """The error for a second image with the path of another."""
     return InputError(
-        f"{path} would be the file of two records, one of them in {shard}",
-        "expected a file of its own for each record",
+        f"two records would be saved as {path}, one of them in {shard}",
+        "expected another file name for each record",
         "export to webdataset: it keeps every record, whatever its name",
     )
 
@@ -259,7 +260,10 @@ def refuse_shared(classes: dict[str, int], folder: str, index: int, place: str) 
             f"{place}: two classes, {first_index} and {index} counted from 0, "
             f"have the folder {folder!r}",
             "expected another folder name for each class",
-            "export to webdataset, or convert again with unique class names, such as WordNet ids",
+            Hint(
+                "export to webdataset; or give the classes unique names, such as WordNet ids, and ",
+                CONVERT_AGAIN,
+            ),
         )
 
 

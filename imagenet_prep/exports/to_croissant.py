@@ -53,10 +53,10 @@ class CroissantPacker(Packer):
         if source.manifest is None:
             raise UsageError(
                 f"there is no {source.layout.manifest_path}",
-                "expected this file of convert: Croissant metadata is written from it",
+                "expected this file, which convert writes: it says what Croissant metadata holds",
                 (
-                    f"if convert made these shards, copy the folder {STATE_NAME} too, which it "
-                    "wrote next to them; or export to another format, such as webdataset"
+                    f"if convert made these shards, copy the folder {STATE_NAME} that it wrote "
+                    "next to them; or export to another format, such as webdataset"
                 ),
             )
         for split, shards in source.splits.items():

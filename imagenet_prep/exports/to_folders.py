@@ -17,6 +17,7 @@ from imagenet_prep.exports.source_set import (
     are_lines,
     encode_classes,
 )
+from imagenet_prep.hints import CONVERT_AGAIN, Hint
 from imagenet_prep.reading.arguments import shown
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.sources.names import below, text_of
@@ -114,7 +115,11 @@ def _path(shard: SourceShard, record: Record, values: ImageValues) -> str:
         raise InputError(
             f"{shard.path}: record {record.number} has no class name",
             "expected a class name: its image is put into a folder of that name",
-            "export to webdataset, or convert again with class names",
+            Hint(
+                "export to webdataset; or, if the images have classes, add the feature "
+                "`class: class` to the `record` of the recipe, and ",
+                CONVERT_AGAIN,
+            ),
         )
     *folders, name = values.filename.split("/")
     if of_class in folders:
@@ -130,10 +135,10 @@ def _path(shard: SourceShard, record: Record, values: ImageValues) -> str:
     path = f"{of_class}/{file_name}"
     if not all(map(_is_file_name, (of_class, *folders, name, file_name))):
         raise InputError(
-            f"{shard.path}: record {record.number} can't be a file: "
-            f"its class is {shown(of_class)}, its name {shown(values.filename)}",
-            "expected at most 255 bytes, no '/' in the class, no NUL, and no part that is "
-            "empty, '.' or '..'",
+            f"{shard.path}: the image of record {record.number} can't be saved in a folder "
+            f"{shown(of_class)} as {shown(values.filename)}",
+            "expected a class without '/', and names of folders and files of at most 255 bytes, "
+            "without NUL, and not empty, '.' or '..'",
             "export to webdataset, which accepts any name",
         )
     return f"{shard.split}/{path}"

@@ -16,6 +16,7 @@ from imagenet_prep.exports.source_set import (
     class_names_from_0,
     names_from_0,
 )
+from imagenet_prep.hints import CONVERT_AGAIN, Hint
 from imagenet_prep.sources.parquets import check_pyarrow
 from imagenet_prep.tfrecord import crc32c
 
@@ -52,10 +53,13 @@ class ParquetPacker(Packer):
         for role, column, content in columns:
             if role in self.meaning.features and column in self.meaning.others:
                 raise UsageError(
-                    f"the feature {column} of the records does not hold the {content}, "
-                    f"and parquet has the {content} in a column of that name",
-                    "expected another name for the feature",
-                    "rename it in the recipe and convert again, or export to webdataset",
+                    f"the feature {column} of the records is not the {content}, "
+                    f"and parquet requires the name {column} for the {content}",
+                    "expected another name for this feature",
+                    Hint(
+                        "export to webdataset; or rename the feature in the recipe, and ",
+                        CONVERT_AGAIN,
+                    ),
                 )
 
     def file_name(self, shard: SourceShard) -> str:

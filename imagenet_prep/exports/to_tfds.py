@@ -108,7 +108,11 @@ def _refuse_unreadable(shard: SourceShard) -> None:
             f"{shard.path} is compressed with {compression}, "
             "which TensorFlow Datasets does not read",
             "expected plain shards",
-            "convert again without compression, or export to another format",
+            Hint(
+                "export to another format; or, to make the set again, remove its compression from "
+                "the options or the recipe, and ",
+                CONVERT_AGAIN,
+            ),
         )
 
 

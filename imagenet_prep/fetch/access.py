@@ -32,12 +32,6 @@ _SCHEME = re.compile(
 )  # not a parameter (RFC 9110, section 11.6.1)
 
 
-_NO_ACCOUNT = Hint(
-    "image-net.org may require an account, and none was given: ",
-    answer_checks.without_account(BASE_URL),
-)
-
-
 SignIn: TypeAlias = "Credentials | Callable[[], Credentials | None]"
 """Credentials, or a function that finds them; it is called only if a server asks for some."""
 
@@ -78,7 +72,8 @@ def open_session(
     find = cache(credentials) if callable(credentials) else lambda: credentials
     session.enter_with(partial(_enter, session, find, jar))
     if credentials is None and jar is None and session.home == origin(BASE_URL):
-        note(_NO_ACCOUNT)
+        without_account = answer_checks.without_account(BASE_URL)
+        note(Hint("image-net.org may require an account, and none was given: ", without_account))
     url = file_url(base_url, probe)
     Patience(name_of(url), pace, note=note).until(lambda: reply.ask(session, url, reply.FIRST))
     return session
@@ -310,7 +305,7 @@ def _unknown_scheme(url: str, schemes: list[str]) -> AccessError:
     return AccessError(
         f"{host_of(url)} requires a sign-in by {either(schemes)} for {name_of(url)}",
         "it answers HTTP status 401, and imagenet-prep can't sign in that way",
-        "fetch it with a browser or the site's own client, and move it into raw-data/",
+        "fetch it with a browser or the site's own client, and move it into DATA_DIR/raw-data",
     )
 
 
@@ -334,14 +329,14 @@ def _refused(
         what = f"{host} shows its sign-in form again, after the credentials of {user} were sent"
         detail = "they may be wrong, or the form may only work in a browser"
     variables = answer_checks.VARIABLES
-    check = "check the user name and the access key, and try again (or"
+    check = "check the user name and the access key, and try again"
     if credentials.is_from_environment:
-        check = f"check {variables} and try again (or"
+        check = f"check {variables} and try again"
     elif credentials.origin:  # a call from Python gives its own
-        check = f"{check} set {variables}, or"
-    with_cookies = answer_checks.with_cookies()
-    new_account = f"); if you have no account, {answer_checks.new_account(url)}"
-    return answer_checks.RefusedError(what, detail, Hint(check, " ", with_cookies, new_account))
+        check = f"{check}, or set {variables}"
+    check += f" (if you have no account, {answer_checks.new_account(url)})"
+    hint = Hint(f"{check}; or sign in with a browser, ", answer_checks.with_cookies())
+    return answer_checks.RefusedError(what, detail, hint)
 
 
 def _denied_to_account(url: str, credentials: Credentials) -> AccessError:
@@ -350,8 +345,8 @@ def _denied_to_account(url: str, credentials: Credentials) -> AccessError:
         f"{host_of(url)} denied the account {_name_of_user(credentials)} access to {name_of(url)}",
         "expected the file, got HTTP status 403",
         Hint(
-            "ask the site whether this account has access; if a browser can fetch the file, use ",
+            "ask the site whether this account has access; if a browser can fetch the file, "
+            "move its copy into DATA_DIR/raw-data, or ",
             answer_checks.with_cookies(),
-            ", or move the browser's copy into raw-data/",
         ),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import requests
 import urllib3
@@ -22,17 +23,20 @@ _BUSY = (429, 503)
 _RETRY = urllib3.Retry(retry_after_max=10**9)
 VARIABLES = f"{USERNAME_VARIABLE} and {ACCESS_KEY_VARIABLE}"
 """The variables of an account, for messages."""
-_BROWSER = "sign in with a browser and use "
+_BROWSER = "sign in with a browser, "
 
 
-def with_cookies() -> CommandLine:
-    """The command for a site that only a browser can sign in to: that of this download, if it is
-    one.
-    """
-    words = sys.argv[1:]
-    if words[:1] == ["download"] and "--cookies" not in words:
-        return CommandLine(rerun((("cookies", "FILE"),)).words, in_sentence=True)
-    return mention("download", "DATA_DIR", "--cookies", "FILE")
+def with_cookies() -> Hint:
+    """How to fetch with the cookies of a browser that is signed in, as the end of a hint."""
+    return Hint("export its cookies to cookies.txt, and run: ", _command_with_cookies())
+
+
+def _command_with_cookies() -> CommandLine:
+    """The command of this process with a file of cookies; a call from Python has none."""
+    if sys.argv[1:2] not in (["download"], ["run"]):
+        return mention("download", "DATA_DIR", "--cookies", "cookies.txt")
+    has_cookies = any(word.partition("=")[0] == "--cookies" for word in sys.argv)
+    return rerun(() if has_cookies else (("cookies", Path("cookies.txt")),))
 
 
 def refuse_encoding(response: requests.Response, url: str) -> None:
@@ -192,17 +196,17 @@ def account_hint(url: str) -> str:
     """The hint for a file that a server refuses, with an account or without one."""
     if has_account():
         ask = f"ask {host_of(url)} whether your account has access"
-        return Hint(f"{ask}, or {_BROWSER}", with_cookies())
+        return Hint(f"{ask}; or {_BROWSER}", with_cookies())
     return without_account(url)
 
 
 def with_browser(url: str) -> Hint:
     """The hint for a site that only a browser may be able to sign in to."""
-    browser = f"sign in at {host_of(url)} with a browser, read what the site says, and use "
+    browser = f"sign in at {host_of(url)} with a browser, read what the site says, "
     return Hint(browser, with_cookies())
 
 
 def without_account(url: str) -> str:
     """The hint for a file that a server refuses, if no account was given."""
     account = f"if you have no account, {new_account(url)}; then set {VARIABLES}"
-    return Hint(f"{account}, or {_BROWSER}", with_cookies())
+    return Hint(f"{account}; or {_BROWSER}", with_cookies())

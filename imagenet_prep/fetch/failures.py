@@ -60,7 +60,7 @@ _OLD, _NEWER = (
 )
 _ASKS, _CLIENT = (
     "requires a client certificate",
-    "fetch the file with a client that has one, and move it into raw-data/",
+    "fetch the file with a client that has one, and move it into DATA_DIR/raw-data",
 )
 
 _DISAGREES = "makes no TLS connection with this machine"
@@ -266,7 +266,8 @@ def _refuse_cookie(nested: list[BaseException], host: str) -> None:
         raise UsageError(
             f"a cookie for {host} can't be sent",
             "expected cookies whose names have only ASCII characters",
-            f"in the file that you named with --cookies, remove the other cookies of {host}",
+            f"in the file of --cookies, remove each cookie of {host} with another character in its "
+            "name",
         ) from None
 
 

@@ -18,14 +18,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import AccessError, InputError, NetworkError
-from imagenet_prep.escaping import command_line, rerun
+from imagenet_prep.escaping import command_line
 from imagenet_prep.fetch.answer_checks import RefusedError, check_status
 from imagenet_prep.fetch.credentials import Credentials, Token
 from imagenet_prep.fetch.patience import Pace, Patience
 from imagenet_prep.fetch.reply import Body, inspect
 from imagenet_prep.fetch.session import Session, file_url, host_of
 from imagenet_prep.fetch.site_logins import KAGGLE_TOKEN_URL, hub_token_path, kaggle_folders
-from imagenet_prep.hints import Hint
+from imagenet_prep.hints import Hint, run_again
 from imagenet_prep.storage.files import load_json, save_json
 from imagenet_prep.text import either, listed, number_of
 
@@ -329,7 +329,7 @@ def _refuse_other_files(
     hint = Hint(f"fetch another copy with {others}")
     if state is not None:
         remove = command_line(["rm", "--", str(state)])
-        hint = Hint(hint, "; or use the newest commit: ", remove, ", then run: ", rerun())
+        hint = Hint(hint, "; or use the newest commit: ", remove, ", then ", run_again())
     raise InputError(
         f"commit {commit[:12]} of {DATASET} does not have the expected files",
         "; ".join(texts),

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from imagenet_prep.datasets.kept_notes import SAME_RAW, WHEN_STARTED
+from imagenet_prep.datasets.planned_set import annotate_command
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import CommandLine, OptionValues, command, mention
+from imagenet_prep.escaping import CommandLine, command, mention
 from imagenet_prep.hints import CONVERT_AGAIN, Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.box_search import (
@@ -66,20 +67,12 @@ def _parse(path: AnyPath, content: bytes, split: str, layout: Layout) -> BoxTabl
         if find_annotations(layout, split) is None and can_annotate(layout):
             only = (("only", BOX_ARCHIVES[split]),)
             make_again = make_again.then(command("download", layout.data_dir, only))
-        make_again = make_again.then(_annotate_command(layout, split))
+        make_again = make_again.then(annotate_command(layout, split))
         raise InputError(
             f"line {fault.line:,} of {path} can't be used",
             fault.reason,
             Hint("set the file aside, and make it again: ", make_again),
         ) from fault
-
-
-def _annotate_command(layout: Layout, split: str) -> CommandLine:
-    """The command that makes the file of a split's boxes again."""
-    settings: OptionValues = Layout(layout.data_dir, layout.raw).elsewhere()
-    if split == facts.VALIDATION:
-        settings = (*settings, ("validation_boxes", True))
-    return command("annotate", layout.data_dir, settings)
 
 
 # no boxes -----------------------------------------------------------------------------------------
@@ -128,7 +121,7 @@ def commands_for_boxes(layout: Layout, split: str) -> CommandLine:
     """The command that makes the file of a split's boxes, after the one that downloads missing
     annotations; annotate requires those of train in any case.
     """
-    make = _annotate_command(layout, split)
+    make = annotate_command(layout, split)
     missing_archives: list[str] = []
     for needed in dict.fromkeys((facts.TRAIN, split)):
         if find_annotations(layout, needed) is None:
@@ -152,14 +145,19 @@ def _refuse_other_boxes(
     if recorded in (None, entry["sha256"]):
         return
     totals = _dictionary_in(written, "totals") or {}
-    annotate = _annotate_command(layout, split)
+    annotate = annotate_command(layout, split)
     move_file = move_away(path)
     move_record = move_away(record_path)
     raise InputError(
         f"{path} is not the file that annotate wrote",
         f"expected {totals.get('boxes', 'other')} boxes and SHA-256 {recorded}, "
         f"got {entry['count']} and {entry['sha256']}",
-        Hint("make it again: ", move_file.then(annotate), "; to use it as it is: ", move_record),
+        Hint(
+            "make it again: ",
+            move_file.then(annotate),
+            "; to make another set with it as it is: ",
+            move_record,
+        ),
     )
 
 

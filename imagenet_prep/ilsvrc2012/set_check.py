@@ -165,6 +165,8 @@ def _is_canonical(split: _Split) -> bool | None:
     if split.is_proven and manifest is not None:
         settings = manifest.settings
         return (settings.get("seed"), settings.get("shuffle")) == (order.SEED, True)
+    if not all(report.is_whole for report in split.reports):
+        return None
     return split.ordering.is_canonical if split.ordering else None
 
 

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from imagenet_prep.datasets.plan_differences import differences
 from imagenet_prep.datasets.stored_plan import planned_manifest, remove_other_rows
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.escaping import rerun
-from imagenet_prep.hints import Hint
+from imagenet_prep.hints import Hint, run_again
 from imagenet_prep.shards.unfinished import take_in_parts
 from imagenet_prep.state.damaged_images import remove_damaged_images, save_damaged_images
 from imagenet_prep.state.indexes import filled, not_done
@@ -85,7 +84,7 @@ def _refuse_strays(plan: Plan, layout: Layout) -> None:
                 f"{strays[0]} first"
             ),
             "expected only shards that plan.json lists",
-            Hint("move them to another folder, then run: ", rerun()),
+            Hint("move them to another folder, then ", run_again()),
         )
 
 

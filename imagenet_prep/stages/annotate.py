@@ -325,7 +325,7 @@ _IN_ARCHIVE = "(unpack an archive first, and pack it again), and run annotate ag
 
 def _problem(subject: str, detail: str) -> Problem:
     """The problem of an annotation; one that was read by its wrong name can be renamed."""
-    remedy = "no action needed: the image of this file gets no boxes"
+    remedy = "nothing is required: convert gives the image of such a file no boxes"
     if detail.startswith(_EXPECTED_FOLDER):
         remedy = f"to get its boxes, move it into the folder of its class {_IN_ARCHIVE}"
     elif detail.startswith(_EXPECTED):

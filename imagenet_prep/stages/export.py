@@ -272,18 +272,15 @@ def _refuse_lack(
 
 
 def _refuse_other(target: Layout, identity: dict[str, Any]) -> None:
-    """Raise InputError unless the folder is new, empty,
-    or holds the same export, complete or not.
+    """Raise InputError unless the folder is new, empty, holds the same export, complete or not,
+    or one that wrote no file.
     """
     recorded = load_json(target.export_path)
-    if recorded == identity:
+    if recorded == identity or _holds_no_export(target):
         return
     container = recorded.get("container") if isinstance(recorded, dict) else recorded
     if recorded is None:
-        names = _file_names(target)
-        if not names:
-            return
-        content = f"something else: {listed(names)}"
+        content = f"something else: {listed(_file_names(target))}"
         expected = "an empty folder"
     elif isinstance(recorded, dict) and container == identity["container"]:
         content = (
@@ -296,6 +293,17 @@ def _refuse_other(target: Layout, identity: dict[str, Any]) -> None:
     raise InputError(
         f"{target.output_dir} holds {content}", f"expected {expected}", "choose an empty folder"
     )
+
+
+def _holds_no_export(target: Layout) -> bool:
+    """Whether a folder has no file of an export: it is new or empty, or an export failed before it
+    wrote one.
+    """
+    index_dir = local_path(target.index_dir)
+    without_content = {f"{STATE_NAME}/{target.export_path.name}"}
+    if index_dir.is_dir() and not any(index_dir.iterdir()):
+        without_content.add(f"{STATE_NAME}/{index_dir.name}")
+    return without_content.issuperset(_file_names(target))
 
 
 def _shown_container(container: object) -> str:

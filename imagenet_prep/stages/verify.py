@@ -21,8 +21,9 @@ from imagenet_prep.checks.set_checks import (
     check_plan,
     check_sizes,
     check_state,
+    remedy_own,
 )
-from imagenet_prep.checks.shard_check import ShardCheck, ShardReport, remedy_own
+from imagenet_prep.checks.shard_check import ShardCheck, ShardReport
 from imagenet_prep.checks.verdict import Depth, Level, SplitReport, Verdict, level_of, save_verdict
 from imagenet_prep.errors import InputError, SpaceError, UsageError, WorkerError, WriteError
 from imagenet_prep.hints import Hint, as_text

@@ -210,19 +210,23 @@ class Layout(Struct, frozen=True):
         return layouts[0]
 
     def sets_below(self) -> list[AnyPath]:
-        """The folders below the shards' folder that have sets: a folder in ``output_file_prefix``
-        is the set's own.
+        """The folders below the shards' folder that have finished sets, or sets with prefixes:
+        a folder in ``output_file_prefix`` is the set's own.
 
         Few folders are looked at, and none in an object store.
         """
         folders: list[AnyPath] = []
         pending = [(self.output_dir, 0)] if isinstance(self.output_dir, Path) else []
         for folder, depth in pending:
-            if depth and (folder / STATE_NAME / SETS_NAME).is_dir():
+            if depth and Layout(folder)._has_set():
                 folders.append(folder)
             if depth < _DEEPEST_SETS and len(pending) < _MOST_FOLDERS:
                 pending += [(path, depth + 1) for path in self._folders_in(folder)]
         return folders
+
+    def _has_set(self) -> bool:
+        """Whether the folder has a finished set, or sets with prefixes."""
+        return self.manifest_path.is_file() or (self.state_dir / SETS_NAME).is_dir()
 
     def _folders_in(self, folder: Path) -> list[Path]:
         """The folders in a folder, except hidden ones, raw data and state."""

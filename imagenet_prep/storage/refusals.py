@@ -18,15 +18,14 @@ from imagenet_prep.errors import (
     UsageError,
     WriteError,
 )
-from imagenet_prep.escaping import rerun
-from imagenet_prep.hints import Hint
+from imagenet_prep.hints import Hint, run_again
 
 AGAIN = "and try again"
 
 
 def free_space() -> str:
     """The hint for a full disk."""
-    return Hint("free some space, then run: ", rerun())
+    return Hint("free some space, then ", run_again())
 
 
 def refuse_existing(path: Path, hint: str = "choose another name with --output") -> None:
@@ -125,7 +124,7 @@ def no_space(path: object) -> SpaceError:
             return SpaceError(
                 f"no inodes left for {path}",
                 "its file system holds as many files as it can; everything finished so far is kept",
-                Hint("remove some files there, then run: ", rerun()),
+                Hint("remove some files there, then ", run_again()),
             )
     return SpaceError(
         f"no space left while writing {path}", "everything finished so far is kept", free_space()
@@ -139,7 +138,7 @@ def _used_up(path: object, error: OSError) -> SpaceError:
     return SpaceError(
         f"your disk quota is used up: {path} can't be written",
         "everything finished so far is kept",
-        Hint("remove some of your files there, or get a larger quota, then run: ", rerun()),
+        Hint("remove some of your files there, or get a larger quota, then ", run_again()),
     )
 
 

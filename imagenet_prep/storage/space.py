@@ -11,8 +11,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from imagenet_prep.errors import SpaceError
-from imagenet_prep.escaping import rerun
-from imagenet_prep.hints import Hint
+from imagenet_prep.escaping import is_command_line, rerun
+from imagenet_prep.hints import Hint, run_again
 from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.text import listed, size_text
 
@@ -95,8 +95,8 @@ def refuse_lack(needs: Iterable[Need], *, consuming: Iterable[Need] | None = Non
                 f"not enough space in {room.folder} for {names}",
                 f"needed {size_text(room.size)}, free {size_text(room.free)}",
                 Hint(
-                    "free some space, or name another folder in the command, then run: ",
-                    rerun(),
+                    "free some space, or name another folder in the command, then ",
+                    run_again(),
                     _or_consume(consuming),
                 ),
             )
@@ -107,15 +107,15 @@ def refuse_lack(needs: Iterable[Need], *, consuming: Iterable[Need] | None = Non
                 f"needed {room.files:,} files and folders, free {room.free_files:,}",
                 Hint(
                     "remove files there, or name a folder on another file system in the command, "
-                    "then run: ",
-                    rerun(),
+                    "then ",
+                    run_again(),
                 ),
             )
 
 
 def _or_consume(consuming: Iterable[Need] | None) -> str:
     """The proposal that the raw data gives its space to the shards; "" if that doesn't help."""
-    if consuming is None:
+    if consuming is None or not is_command_line():
         return ""
     if any(room.lacks_space or room.lacks_files for room in rooms_for(consuming)):
         return ""

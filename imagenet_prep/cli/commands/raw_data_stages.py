@@ -55,11 +55,6 @@ class _Request(NamedTuple):
     help="Only these classes: a file of wnids, or imagenette, imagewoof, imagenet-100.",
 )
 @o.fetching
-@click.option(
-    "--cookies",
-    type=o.existing_file,
-    help="A cookies.txt exported from a browser that is signed in.",
-)
 @o.dry_run
 def download(data_dir: Path, only: str, quiet: bool, **params: Any) -> CommandOutcome:
     """Download the archives with your credentials; resumes, and checks their content.
@@ -132,7 +127,7 @@ def _download_files(
     account = None
     if missing_archives:
         account = find_account(params)
-    options = replace(options, credentials=account, cookies=params["cookies"])
+    options = replace(options, credentials=account)
     return download(layout, options, only=keys, part=part, progress=progress)
 
 

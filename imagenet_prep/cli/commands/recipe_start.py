@@ -21,6 +21,8 @@ from imagenet_prep.cli.printing.recipe_start_text import (
 from imagenet_prep.cli.progress_display import make_progress
 from imagenet_prep.cli.stage_arguments import engine_of
 from imagenet_prep.errors import UsageError
+from imagenet_prep.escaping import CommandLine, command_line, program
+from imagenet_prep.hints import Hint
 
 
 @click.command(cls=Command)
@@ -94,14 +96,26 @@ def init(
     paths = [path for path in (folder, output) if path is not None]
     if is_list:
         if is_about_folder or example or paths:
-            raise _other_form()
+            raise UsageError(
+                "init --list can't be used with a folder or another option",
+                "it lists the recipes of well-known data sets",
+                Hint("leave the rest out: ", _list_command()),
+            )
         return _list_examples()
     if example is not None:
         if is_about_folder or len(paths) > 1:
-            raise _other_form()
+            raise UsageError(
+                "init --example copies a recipe, and inspects no folder",
+                "expected at most one file to write, and no other option except --output",
+                "leave the other options out; or leave --example out to inspect a folder",
+            )
         return _write_example(example, output or folder)
     if folder is None:
-        raise _other_form()
+        raise UsageError(
+            "init requires a folder or a file of data",
+            "expected, for example, the folder of your images: init FOLDER",
+            Hint("to list recipes of well-known data sets: ", _list_command()),
+        )
     from imagenet_prep.stages.init import init
 
     summary = init(
@@ -117,13 +131,9 @@ def init(
     return CommandOutcome(figures)
 
 
-def _other_form() -> UsageError:
-    """The error for arguments of which one form of init can't use one, or lacks one."""
-    return UsageError(
-        "these arguments are not one of the three forms of init",
-        "expected a folder or a file of data, with any options; or --list alone; "
-        "or --example NAME, with at most one file to write",
-    )
+def _list_command() -> CommandLine:
+    """The command that lists the recipes of well-known data sets."""
+    return command_line([program(), "init", "--list"])
 
 
 def _split_places(texts: Sequence[str]) -> dict[str, str]:

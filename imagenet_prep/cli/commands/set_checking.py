@@ -94,7 +94,9 @@ def verify(data_dir: Path | None, quiet: bool, **params: Any) -> CommandOutcome:
 def _no_ranks(data: str) -> UsageError:
     """The error for a share of data that one process checks."""
     return UsageError(
-        f"--rank can't be used with {data}", "expected --rank with a folder of shards"
+        f"--rank can't be used with {data}",
+        "a rank checks its share of the shards in a folder",
+        "leave --rank out",
     )
 
 

@@ -66,7 +66,7 @@ def _print_nature(verdict: Verdict) -> None:
         tell(records)
         order = f"order: {verdict.order}"
         if verdict.order == "unknown":
-            order += ": it requires every shard, and ImageNet's file name in every record"
+            order += ": it requires all shards, complete, with ImageNet's file name in every record"
         tell(order)
     fingerprint = verdict.fingerprint or "none: a shard is missing, or can't be read to its end"
     tell(f"fingerprint: {fingerprint}")
