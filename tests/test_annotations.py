@@ -757,7 +757,11 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         yolo("0 0.05 0.5 0.2 0.1"),
         "line 2: a box of xmin -0.05, ymin 0.45, xmax 0.15, ymax 0.55 leads out of",
     ),
-    "YOLO: no names": (YOLO.replace(", names: yolo/data.yaml", ""), nothing, "no `names`"),
+    "YOLO: no names": (
+        YOLO.replace(", names: yolo/data.yaml", ""),
+        nothing,
+        "it has no key `names`",
+    ),
     "YOLO: no YAML": (
         YOLO,
         saves("yolo/data.yaml", "a: b\nnames: ["),
