@@ -317,7 +317,8 @@ def test_finished_shards_are_not_replaced_unasked(layout: Layout) -> None:
     assert refusal(replacing(SECOND), layout, plan, {}) == [one, unknown, hint]
     save_plan(layout, made_plan(settings={"check": "decode"}))
     changed = "changed since then: --check (decode, now header)"
-    assert refusal(found, layout, plan, {FIRST: ""}) == [both, changed, hint]
+    earlier = f"give the earlier settings again, {hint}"
+    assert refusal(found, layout, plan, {FIRST: ""}) == [both, changed, earlier]
     layout.plan_path.unlink()
     totals = {"train": SplitTotals(6, 0, 1, 1, 3), "validation": SplitTotals(4, 0, 2, 0, 2)}
     make_set(layout, replace(plan, totals=totals))

@@ -1,4 +1,4 @@
-"""What prevents or questions a reading of tars, each with the command that unpacks them."""
+"""Faults of tars and doubts about them, each with the command that unpacks the tars."""
 
 from __future__ import annotations
 

@@ -76,10 +76,8 @@ def remedy(path: AnyPath, otherwise: str = "get a sound copy of it", **settings:
     layout = Layout(path.parent)
     if not is_recorded(layout, path.name):
         return otherwise
-    return Hint(
-        command("verify", layout.data_dir, tuple(settings.items())),
-        "    (checks all shards of this set)",
-    )
+    verifying = command("verify", layout.data_dir, tuple(settings.items()))
+    return Hint("to check all shards of this set: ", verifying)
 
 
 def remedy_of_image(path: AnyPath, advice: str) -> str:

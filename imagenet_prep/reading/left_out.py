@@ -34,7 +34,7 @@ def check_policy(call: str, on_damaged: object) -> None:
 def with_choice(error: DamagedRecordError) -> DamagedRecordError:
     """The error of a loader, which says how to go on past the record."""
     choice = "on_damaged='skip' leaves out damaged records"
-    return error.with_hint(Hint(error.hint, f"; {choice}") if error.hint else choice)
+    return error.with_hint(Hint(f"{choice}; ", error.hint) if error.hint else choice)
 
 
 class LeftOut:

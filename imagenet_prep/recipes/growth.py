@@ -112,8 +112,8 @@ class _EarlierShards(Struct, frozen=True):
             return ()
         splits = listed(sorted(self.damaged))
         note = (
-            f"warning: the plan of {splits} is damaged or gone; "
-            "the indexes of its shards tell its files"
+            f"warning: the plan's list of {splits} images was damaged or missing; it is made again "
+            "from the indexes of the shards"
         )
         return (note,)
 

@@ -93,7 +93,7 @@ def _hint_on_pattern(base: Path, pattern: str) -> str:
     if visible_names:
         return f"correct the pattern: {folder} holds {counted(visible_names, 3)}"
     if names:
-        return f"{folder} holds only hidden files, whose names begin with a dot"
+        return f"{folder} holds only hidden files, whose names start with a dot"
     return ""
 
 

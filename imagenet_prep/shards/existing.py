@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msgspec import Struct
@@ -136,6 +137,8 @@ class ExistingShards(Struct, frozen=True):
         overwrite = "make the shards again with --overwrite"
         if evidence or _has_other_images(plan, changes):
             overwrite = f"if images changed by mistake, restore them; or {overwrite}"
+        elif changes and all(map(_IS_OPTION.match, changes)):
+            overwrite = f"give the earlier settings again, {overwrite}"
         raise UsageError(
             f"{count} made from other inputs or with other settings, {self.replaced[0]} first",
             evidence or _in_words(changes),
@@ -272,6 +275,10 @@ def _has_other_images(plan: Plan, changes: Sequence[str]) -> bool:
     """Whether the images themselves are among the differences to the recorded set."""
     starts = tuple(map(changed_images, plan.totals))
     return any(change.startswith(starts) for change in changes)
+
+
+_IS_OPTION = re.compile(r"(--|number of \S+ shards \()")
+"""The beginning of a difference that an option of convert, or a key of a recipe, makes."""
 
 
 def _in_words(changes: Sequence[str]) -> str:

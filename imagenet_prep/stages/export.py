@@ -194,7 +194,9 @@ def _with_hint(error: Exception, skippable: bool) -> Exception:
     be left out and were not to be.
     """
     if isinstance(error, DamagedRecordError) and skippable:
-        return error.with_hint(Hint(error.hint, "; --on-damaged skip leaves out damaged records"))
+        skipping = "--on-damaged skip leaves out damaged records"
+        hint = Hint(f"{skipping}; ", error.hint) if error.hint else skipping
+        return error.with_hint(hint)
     return error
 
 
