@@ -99,15 +99,10 @@ def _missing_folders(folder: Path) -> list[Path]:
     return list(itertools.takewhile(lambda path: not path.is_dir(), (folder, *folder.parents)))
 
 
-def refuse_broken_links(folder: Path) -> None:
-    """Raise WriteError if a link in a path leads nowhere: its disk may not be mounted, and a folder
-    made in its place would fill another one.
-    """
-    for place in (folder, *folder.parents):
-        if place.exists():
-            return
-        if place.is_symlink():
-            _refuse_link_or_file(place)
+def refuse_blocked(folder: Path) -> None:
+    """Raise WriteError if a folder can't be made, as ``make_folders`` does; make nothing."""
+    for path in _missing_folders(folder)[-1:]:
+        _refuse_link_or_file(path)
 
 
 def _refuse_link_or_file(folder: Path) -> None:

@@ -16,7 +16,7 @@ from imagenet_prep.errors import BusyError
 from imagenet_prep.escaping import command_line
 from imagenet_prep.hints import Hint
 from imagenet_prep.storage.claims import NO_LOCKS, claimed, find_claims
-from imagenet_prep.storage.durable import make_folder, refuse_broken_links
+from imagenet_prep.storage.durable import make_folder, refuse_blocked
 from imagenet_prep.storage.refusals import writing
 
 _held: set[Path] = set()
@@ -101,12 +101,12 @@ def hold(paths: Iterable[Path]) -> Iterator[None]:
     Raises:
         BusyError: another process holds it; the error names the process.
         SpaceError: no space is left for the lock.
-        WriteError: the folder can't be written.
+        WriteError: the folder can't be written, or a broken link has its name.
     """
-    lock_paths = list(paths)
+    lock_paths = [*paths]
     for lock_path in lock_paths:
         with writing(lock_path):
-            refuse_broken_links(lock_path.parent)
+            refuse_blocked(lock_path.parent)  # the real path of a broken link could be made
     with contextlib.ExitStack() as stack:
         # Path.resolve raises an error without an errno for a link to itself, before Python 3.13.
         for path in sorted({os.path.realpath(path) for path in lock_paths}):
