@@ -957,7 +957,15 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     ),
     "WIDER: a number of thousands of digits": (
         {"wider.txt": f"a/a.jpg\n{'9' * 4301}\n1 1 9 9 0 0 0 0 0 0\n"},
-        "'9999999999999999999999999999999999999999' follows a/a.jpg; expected the number of faces",
+        f"wider.txt, line 2: the line is '{'9' * 80}'; expected the number of faces of a/a.jpg",
+    ),
+    "WIDER: an image without its number": (
+        {
+            "wider_face_train_bbx_gt.txt": (
+                "c/c.jpg\n1\n1 1 9 9\na/a.jpg\nb/b.jpg\n0\n0 0 0 0 0 0 0 0 0 0\n"
+            )
+        },
+        "line 5: the line is 'b/b.jpg'; expected the number of faces of a/a.jpg, which the line",
     ),
     "run lengths: one within another": (
         {"runs.csv": "ImageId,EncodedPixels\na.jpg,1 5 3 5\n"},

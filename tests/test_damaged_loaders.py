@@ -206,7 +206,7 @@ def test_the_loader_raises(torch: Any, of_headers: Path, workers: int) -> None:
     assert re.search(
         r"imagenet-prep verify \S+ --depth decode", text
     )  # a check of bytes would not find it
-    assert "on_damaged='skip' leaves out damaged records" in text
+    assert "\nLoader(..., on_damaged='skip') leaves out damaged records; " in text
 
 
 @pytest.mark.parametrize("workers", [0, 2])

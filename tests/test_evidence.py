@@ -652,8 +652,9 @@ def test_splits_of_a_table_next_to_annotations_can_be_kept(tmp_path: Path) -> No
     Made({**images(*(f"images/{name}" for name in names)), **files}).save(data)
     with pytest.raises(InputError) as caught:
         init(data, recipe, ENGINE)
-    lead, _, line = caught.value.hint.partition("write in the recipe: ")
-    assert lead.startswith("list the images of each split in a file")
+    lead, _, line = caught.value.hint.partition("add to the recipe: ")
+    assert lead.startswith("first make the recipe with the command below")
+    assert "in train.txt, validation.txt next to the recipe" in lead
     line = line.partition("; to leave out")[0]
     assert line == (
         "splits: {train: {manifest: train.txt}, validation: {manifest: validation.txt}}"

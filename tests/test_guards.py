@@ -21,7 +21,7 @@ from made_sets import ENGINE, PART, converted, copied, data_of, edit_manifest, f
 from running import held
 from test_recipe_sets import made, make_flowers
 
-from imagenet_prep import Layout, make_engine, repair, verify
+from imagenet_prep import Layout, convert, make_engine, repair, verify
 from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
@@ -225,6 +225,28 @@ def test_totals_are_compared_with_the_records(
     (problem,) = verify(layout, ENGINE).problems
     assert (problem.kind, problem.subject) == (K.WRONG_COUNT, split)
     assert number_of(number, key.removesuffix("es"), key) in problem.expected
+
+
+def test_a_manifest_with_other_numbers_of_images_is_restored_or_made_again(layout: Layout) -> None:
+    """Shards without raw data are kept: the remedy is the former manifest, or convert where the
+    raw data still is.
+    """
+    layout.plan_path.unlink()
+    layout.journal_path.unlink()
+    sound = layout.manifest_path.read_bytes()
+    edit_manifest(layout, lambda manifest: manifest["totals"]["train"].update(expected=300))
+    (problem,) = verify(layout, ENGINE, allow_incomplete=True).problems
+    assert problem.kind is K.BAD_MANIFEST
+    assert problem.remedy == (
+        "restore the manifest.json that convert wrote for these shards; or, if you still have the "
+        "raw data, run the same imagenet-prep convert again with --overwrite"
+    )
+    changed = layout.manifest_path.read_bytes()
+    layout.manifest_path.write_bytes(sound)
+    assert not verify(layout, ENGINE, allow_incomplete=True).problems
+    layout.manifest_path.write_bytes(changed)
+    convert(layout, ENGINE, PART.replace(overwrite=True))
+    assert not verify(layout, ENGINE, allow_incomplete=True).problems
 
 
 # repair -------------------------------------------------------------------------------------------

@@ -654,6 +654,12 @@ SAYINGS: dict[str, Saying] = {
         ("--label names the column x, and init finds no such column",),
         status=2,
     ),
+    "a split given twice": Saying(
+        images("A/cat/0.jpg", "B/cat/1.jpg"),
+        "--split train=A --split train=B",
+        ("\ngive it once; for several folders, ", "`splits`: train: {folder: [A, B]}\n"),
+        status=2,
+    ),
     "a list given twice": Saying(
         {**PETS, "a.txt": b"cat/0.jpg\n", "b.txt": "\n".join(PETS).encode()},
         "--split train=a.txt --split test=a.txt",

@@ -142,9 +142,9 @@ def test_a_class_that_is_not_there_is_missed(whole: MadeSet, tmp_path: Path) -> 
     options = ConvertOptions(**SHARDS, classes=str(path), relabel=0)
     with pytest.raises(IncompleteError, match="two is incomplete") as caught:
         convert(layout, ENGINE, options)
-    detail = "732 of at least 1,464 images, 732 missing; 1 class without any: n02102040"
+    detail = "732 of at least 1,464 images (732 missing; 1 class without an image: n02102040)"
     assert detail in caught.value.detail
-    assert "validation: 50 of 100 images, 50 missing" in caught.value.detail
+    assert "validation: 50 of 100 images (50 missing" in caught.value.detail
     summary = convert(layout, ENGINE, options.replace(allow_incomplete=True))
     note = "a part of two: 732 of at least 1,464 train images, 1 of 2 classes"
     assert note in map(str, summary.notes)

@@ -366,11 +366,11 @@ FAULTS = {
     ),
     "a list in itself": (
         "def rows():\n    x = []\n    x.append(x)\n    yield {'file_name': 'a.jpg', 'x': x}\n",
-        "row 1: a value is nested too deep",
+        "row 1: x is nested too deep, or contains itself",
     ),
     "a number of 5,000 digits": (
         "def rows():\n    yield {'file_name': 'a.jpg', 'x': 10**5000}\n",
-        "row 1: a number has too many digits",
+        "row 1: x holds a whole number of thousands of digits",
     ),
     "rows that fail at once": (
         "class Rows:\n    def __iter__(self):\n        raise ValueError('a\\nb')\n"

@@ -170,7 +170,9 @@ def test_every_bit_of_a_tiff_is_kept(order: str, bits: int, channels: int) -> No
     assert (found == samples).all()
 
 
-def tiff(samples: np.ndarray[Any, Any], order: str, pages: int = 1) -> bytes:
+def tiff(
+    samples: np.ndarray[Any, Any], order: str, pages: int = 1, *, planar: bool = False
+) -> bytes:
     """An uncompressed TIFF, made by hand (TIFF 6.0, section 2 and 8)."""
     height, width, channels = samples.shape
     body = samples.astype(samples.dtype.newbyteorder(order)).tobytes()
@@ -190,6 +192,7 @@ def tiff(samples: np.ndarray[Any, Any], order: str, pages: int = 1) -> bytes:
         (278, 4, 1, height),
     ]
     entries += [(279, 4, 1, samples.nbytes)]
+    entries += [(284, 3, 1, 2)] if planar else []
     entries += [(338, 3, 1, 2)] if channels == 4 else []
     length = 2 + 12 * len(entries) + 4
     directories = b""
@@ -290,6 +293,15 @@ def test_16_bit_samples_with_0_for_white_are_to_be_inverted() -> None:
     assert "samples inverted (65535 minus each)" in refused.value.remedy
     with Image.open(io.BytesIO(data)) as stored:
         assert np.asarray(stored).tolist() == [[0, 1000]]
+
+
+def test_16_bit_samples_in_planes_are_to_be_saved_otherwise() -> None:
+    """They are sound, and are not called cut short; with the channels together they are read."""
+    samples = np.arange(48, dtype=np.uint16).reshape(4, 4, 3)
+    assert np.array_equal(rasters.decode_raster(tiff(samples, "<")), samples)
+    with pytest.raises(ImageError, match="stored as one plane for each channel") as refused:
+        rasters.decode_raster(tiff(samples, "<", planar=True))
+    assert "channels of each pixel together" in refused.value.remedy
 
 
 def test_signed_samples_become_no_jpeg() -> None:

@@ -337,16 +337,17 @@ def test_a_whole_split_misses_nothing() -> None:
     train = dict.fromkeys(range(1, 1001), 1281)
     train[1], train[2] = 1300, 1300
     text = missing_text(_catalog_of(train), "train")
-    assert text == f"train: {sum(train.values()):,} of 1,281,167 images, 129 missing"
+    assert text == f"train: {sum(train.values()):,} of 1,281,167 images (129 missing)"
     train[3] = 1500
     assert (
         missing_text(_catalog_of(train), "train")
-        == "train: 1,281,257 of 1,281,167 images, 90 too many"
+        == "train: 1,281,257 of 1,281,167 images (90 too many)"
     )
     counts[1000] = 49
     text = missing_text(_catalog_of(counts, "validation"), "validation")
     assert text == (
-        "validation: 49,999 of 50,000 images, 1 missing; 1 class with fewer than 50: n15075141 (49)"
+        "validation: 49,999 of 50,000 images (1 missing; 1 class with fewer images than the "
+        "minimum of 50: n15075141 (49))"
     )
 
 

@@ -28,8 +28,11 @@ from imagenet_prep.storage.layout import STATE_NAME, Layout, shard_name, split_o
 from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.text import listed, number_of
 
-REMEDY_SETTINGS = Hint(
-    "run ", mention("convert"), " again, with the settings that you want and --overwrite"
+REMEDY_COUNTS = Hint(
+    "restore the manifest.json that convert wrote for these shards; "
+    "or, if you still have the raw data, run the same ",
+    mention("convert"),
+    " again with --overwrite",
 )
 REMEDY_MANIFEST = Hint(
     "restore the manifest.json that convert wrote for these shards; "
@@ -116,7 +119,7 @@ def check_counts(
         expected = published[split].images if published else None
         fault = _count_fault(manifest, split, expected)
         if fault:
-            yield Problem(ProblemKind.BAD_MANIFEST, "manifest.json", fault, REMEDY_SETTINGS)
+            yield Problem(ProblemKind.BAD_MANIFEST, "manifest.json", fault, REMEDY_COUNTS)
 
 
 def _count_fault(manifest: Manifest, split: str, published_images: int | None) -> str:

@@ -54,15 +54,19 @@ def missing_text(
         return None
     at_least = at_least_text(split, part, by_class)
     text = f"{split}: {present:,} of {at_least}{expected:,} images"
+    faults: list[str] = []
     if present < expected:
-        text += f", {expected - present:,} missing"
+        faults.append(f"{expected - present:,} missing")
     elif present > expected:
-        text += f", {present - expected:,} too many"
-    text += _classes_text("without any", _absent_classes(counts, part))
+        faults.append(f"{present - expected:,} too many")
+    faults.append(_classes_text("without an image", _absent_classes(counts, part)))
     if differing:
-        return text + _classes_text("with other numbers than the devkit's", differing)
-    fewest = facts.FEWEST[split]
-    return text + _classes_text(f"with fewer than {fewest}", _short_classes(counts, fewest))
+        faults.append(_classes_text("with other numbers than the devkit's", differing))
+    else:
+        fewest = facts.FEWEST[split]
+        quality = f"with fewer images than the minimum of {fewest}"
+        faults.append(_classes_text(quality, _short_classes(counts, fewest)))
+    return f"{text} ({'; '.join(filter(None, faults))})"
 
 
 def has_too_many(
@@ -92,13 +96,13 @@ def has_too_few(
 
 
 def _classes_text(quality: str, classes: Sequence[str]) -> str:
-    """Describe classes, as "; 2 classes without any: n01440764, n01443537"; "" for none.
+    """Describe classes, as "2 classes without an image: n01440764, n01443537"; "" for none.
 
     Of many classes, only their number is given.
     """
     if not classes:
         return ""
-    text = f"; {number_of(len(classes), 'class', 'classes')} {quality}"
+    text = f"{number_of(len(classes), 'class', 'classes')} {quality}"
     return text if len(classes) > _NAMED else f"{text}: {listed(classes)}"
 
 

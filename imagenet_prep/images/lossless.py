@@ -107,13 +107,19 @@ def _is_wide_tiff(image: Image.Image, length: int) -> bool:
     if image.mode in ("I;16", "I;16B"):
         return False
     if image.tag_v2.get(Tiff.PLANAR_CONFIGURATION, 1) != 1:
-        raise _unread_samples()
+        raise ImageError(
+            "its 16-bit samples are stored as one plane for each channel, which can't be read",
+            "save it with the channels of each pixel together (with tifffile: an array of height x "
+            "width x 3), or as PNG of 16 bits",
+        )
     return True
 
 
 def _unread_samples() -> ImageError:
-    """The error for 16-bit samples of a rare form, such as one plane a channel."""
-    return ImageError("its 16-bit samples can't be read in full", "save it as PNG of 16 bits")
+    """The error for 16-bit samples of a rare form."""
+    return ImageError(
+        "its 16-bit samples are stored in a form that can't be read", "save it as PNG of 16 bits"
+    )
 
 
 @functools.cache

@@ -317,10 +317,12 @@ def _unread_splits(
     if proposal is not None and proposal.annotations:
         places = {split: {"manifest": f"{split}.txt"} for split in table.splits.splits.values()}
         keys = in_flow({"splits": places})[1:-1]
-        expected = "expected splits that the annotations name"
+        files = [place["manifest"] for place in places.values()]
+        lists = listed(files, len(files))
+        expected = "expected splits in the annotations, which name none"
         hint = (
-            "list the images of each split in a file next to the recipe, and write in the recipe: "
-            f"{keys}"
+            "first make the recipe with the command below, without splits; then list the images of "
+            f"each split in {lists} next to the recipe, and add to the recipe: {keys}"
         )
     if proposal is not None and proposal.table is not None:
         expected = "expected the splits in the table of labels, or a file of paths for each"

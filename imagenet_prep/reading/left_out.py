@@ -31,9 +31,11 @@ def check_policy(call: str, on_damaged: object) -> None:
         raise UsageError(f"{call}(on_damaged={on_damaged!r})", "expected 'raise' or 'skip'")
 
 
-def with_choice(error: DamagedRecordError) -> DamagedRecordError:
-    """The error of a loader, which says how to go on past the record."""
-    choice = "on_damaged='skip' leaves out damaged records"
+def with_choice(error: DamagedRecordError, call: str) -> DamagedRecordError:
+    """The error of a loader, which says how to go on past the record;
+    ``call`` is the one that takes the policy.
+    """
+    choice = f"{call}(..., on_damaged='skip') leaves out damaged records"
     return error.with_hint(Hint(f"{choice}; ", error.hint) if error.hint else choice)
 
 
@@ -95,7 +97,7 @@ class MappedRecords(Sequence[Any], Generic[T]):
             return self._function(self._records[number])
         except DamagedRecordError as error:
             if not self._skips:
-                raise with_choice(error) from error
+                raise with_choice(error, ".map") from error
             self._left_out.add(number % len(self), error.fault, error.in_short)
             return None
 

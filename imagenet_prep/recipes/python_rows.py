@@ -151,9 +151,23 @@ class Function(Struct, frozen=True):
             values = _plain(row, place, "")
             _refuse_unwritable(values, place)
         except RecursionError as error:
-            expected = "expected fewer lists and dictionaries within others"
-            raise fault(place, "a value is nested too deep", expected) from error
+            raise _too_deep(row, place) from error
         return PythonRow(number, values, content)
+
+
+def _too_deep(row: dict[Any, Any], place: str) -> InputError:
+    """The error for a row with a value that has too many levels of lists and dictionaries."""
+    for key, value in row.items():
+        try:
+            json.dumps(_plain(value, place, key))
+        except RecursionError:
+            problem = f"{key} is nested too deep, or contains itself"
+            expected = "expected a value with few levels of lists and dictionaries"
+            hint = f"leave {key} out of the row, or make it a text; then run the same command again"
+            return fault(place, problem, expected, hint)
+        except (InputError, ValueError):
+            continue  # that is another fault
+    return fault(place, "a value is nested too deep, or contains itself", "", CORRECT)
 
 
 def _refuse_unwritable(values: dict[str, Any], place: str) -> None:
@@ -165,7 +179,24 @@ def _refuse_unwritable(values: dict[str, Any], place: str) -> None:
         expected = "expected valid Unicode: names of files that are not UTF-8 become such texts"
         raise fault(place, problem, expected) from error
     except ValueError as error:  # Python writes no number of thousands of digits
-        raise fault(place, "a number has too many digits", "expected at most 64 bits") from error
+        raise _too_long(values, place) from error
+
+
+def _too_long(values: Mapping[str, Any], place: str) -> InputError:
+    """The error for a row with a whole number that Python can't write."""
+    key = next(key for key, value in values.items() if _is_too_long(value))
+    problem = f"{key} holds a whole number of thousands of digits"
+    hint = f"make {key} a text or a list of numbers; then run the same command again"
+    return fault(place, problem, "expected a number that fits in 64 bits", hint)
+
+
+def _is_too_long(value: Any) -> bool:
+    """Whether a value holds a whole number that Python can't write."""
+    try:
+        json.dumps(value)
+    except ValueError:
+        return True
+    return False
 
 
 def _unwritable_text(values: Mapping[str, Any]) -> str:

@@ -225,7 +225,7 @@ class Seeded(Dataset[Any]):
             return self.dataset[number]
         except DamagedRecordError as error:
             if not self.settings.skips:
-                raise with_choice(error) from error
+                raise with_choice(error, "Loader") from error
             return Damaged(number, error.fault, error.in_short)
 
 

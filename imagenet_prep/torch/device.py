@@ -194,7 +194,7 @@ class DeviceBatches:
             yield
         except DamagedRecordError as error:
             if not self._skips:
-                raise with_choice(error) from error
+                raise with_choice(error, "Loader") from error
             damaged.append(Damaged(int(number), error.fault, error.in_short))
 
     def _draft(self, number: ItemNumber) -> Draft:

@@ -151,7 +151,14 @@ def _split_places(texts: Sequence[str]) -> dict[str, str]:
                 "expected the name of a split and where its images are, as in train=Train",
             )
         if name in splits:
-            raise UsageError(f"--split {name} occurs more than once", "expected each split once")
+            from imagenet_prep.recipes.misread_folders import in_flow
+
+            places = in_flow({name: {"folder": [splits[name], place]}})[1:-1]
+            raise UsageError(
+                f"--split {name} is given more than once",
+                "expected one place for each split",
+                f"give it once; for several folders, then write in the recipe's `splits`: {places}",
+            )
         splits[name] = place
     return splits
 

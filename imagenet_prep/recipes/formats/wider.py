@@ -30,17 +30,12 @@ def _read(path: Path) -> list[Drawn]:
     lines = enumerate(text.split("\n") if text else [], 1)
     for number, name in lines:
         image = Drawn(name.strip(), f"{path}, line {number}", [])
-        _, face_count = next(lines, _NO_LINE)
-        face_count = face_count.strip()
-        number_of_faces = parse_whole(face_count)
+        count_number, face_count = next(lines, _NO_LINE)
+        number_of_faces = parse_whole(face_count.strip())
         if number_of_faces is None:
             if len(image.name.split()) >= _NUMBERS_OF_FACE and images:
                 raise _face_too_many(image.place, images[-1])
-            title = image.name[:80] or "a line without a name"
-            problem = f"no number of faces follows {title}"
-            if face_count:
-                problem = f"{face_count[:40]!r} follows {title}"
-            raise fault(image.place, problem, "expected the number of faces")
+            raise _no_count(path, image, count_number, face_count.strip())
         expected_lines = max(1, number_of_faces)
         for line_count in range(expected_lines):
             face_number, line = next(lines, _NO_LINE)
@@ -55,6 +50,21 @@ def _read(path: Path) -> list[Drawn]:
 
 _NO_LINE = (0, "")
 """The line behind the last one."""
+
+
+def _no_count(path: Path, image: Drawn, number: int, text: str) -> InputError:
+    """The error for a line that is not the number of faces, or for a file that ends before it."""
+    title = image.name[:80] or "a line without a name"
+    if not text:
+        hint = f"add the number in the line after it; {_WITHOUT_FACES}"
+        problem = f"no number of faces follows {title}"
+        return fault(image.place, problem, "expected the number of faces", hint)
+    hint = f"put the number before this line, or in its place; {_WITHOUT_FACES}"
+    expected = f"expected the number of faces of {title}, which the line before names"
+    return fault(f"{path}, line {number}", f"the line is {text[:80]!r}", expected, hint)
+
+
+_WITHOUT_FACES = "an image without faces has the lines 0 and 0 0 0 0 0 0 0 0 0 0"
 
 
 def _no_face(
