@@ -346,8 +346,8 @@ def test_a_whole_split_misses_nothing() -> None:
     counts[1000] = 49
     text = missing_text(_catalog_of(counts, "validation"), "validation")
     assert text == (
-        "validation: 49,999 of 50,000 images (1 missing; 1 class with fewer images than the "
-        "minimum of 50: n15075141 (49))"
+        "validation: 49,999 of 50,000 images (1 missing; 1 class below the minimum of 50: "
+        "n15075141 (49))"
     )
 
 

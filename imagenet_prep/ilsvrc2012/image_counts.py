@@ -64,7 +64,7 @@ def missing_text(
         faults.append(_classes_text("with other numbers than the devkit's", differing))
     else:
         fewest = facts.FEWEST[split]
-        quality = f"with fewer images than the minimum of {fewest}"
+        quality = f"below the minimum of {fewest}"
         faults.append(_classes_text(quality, _short_classes(counts, fewest)))
     return f"{text} ({'; '.join(filter(None, faults))})"
 
