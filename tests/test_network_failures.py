@@ -636,7 +636,10 @@ def digest(place: Place) -> None:
         place.patch.setenv(name, value)
 
 
-_BROWSER = "fetch it with a browser or the site's own client, and move it into DATA_DIR/raw-data"
+_BROWSER = (
+    "fetch it with a browser or the site's own client, and move it into the folder of the raw "
+    "data: DATA_DIR/raw-data, or the one of --raw"
+)
 rows(
     (
         "asks_for_bearer",

@@ -305,7 +305,8 @@ def _unknown_scheme(url: str, schemes: list[str]) -> AccessError:
     return AccessError(
         f"{host_of(url)} requires a sign-in by {either(schemes)} for {name_of(url)}",
         "it answers HTTP status 401, and imagenet-prep can't sign in that way",
-        "fetch it with a browser or the site's own client, and move it into DATA_DIR/raw-data",
+        "fetch it with a browser or the site's own client, and move it into the folder of the raw "
+        "data: DATA_DIR/raw-data, or the one of --raw",
     )
 
 
@@ -345,8 +346,7 @@ def _denied_to_account(url: str, credentials: Credentials) -> AccessError:
         f"{host_of(url)} denied the account {_name_of_user(credentials)} access to {name_of(url)}",
         "expected the file, got HTTP status 403",
         Hint(
-            "ask the site whether this account has access; if a browser can fetch the file, "
-            "move its copy into DATA_DIR/raw-data, or ",
+            "ask the site whether this account has access; or, if a browser can fetch the file, ",
             answer_checks.with_cookies(),
         ),
     )

@@ -60,7 +60,8 @@ _OLD, _NEWER = (
 )
 _ASKS, _CLIENT = (
     "requires a client certificate",
-    "fetch the file with a client that has one, and move it into DATA_DIR/raw-data",
+    "fetch the file with a client that has one, and move it into the folder of the raw data: "
+    "DATA_DIR/raw-data, or the one of --raw",
 )
 
 _DISAGREES = "makes no TLS connection with this machine"
