@@ -4,6 +4,8 @@ boxes, names and problems of made-up images.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from imagenet_prep.checks.verdict import SplitReport, Verdict
@@ -85,5 +87,5 @@ def make_facts(count: int) -> Facts:
         copies=(),
         near=None,
         annotations={},
-        marked=find_marked(Marks("flags.csv", marks, ()), census, "large-set"),
+        marked=find_marked(Marks("flags.csv", marks, ()), census, "large-set", Path("shard")),
     )

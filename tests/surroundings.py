@@ -358,8 +358,8 @@ TABLE += [
         ),
         ("of_no_address", 5, ("HTTP_PROXY",), _named(f"http://a:{CANARY}@[::1")),
         ("refuses", 5, (_OURS, "403", "NO_PROXY=archives.invalid"), _proxy("https", status=403)),
-        ("is_busy", 5, (_OURS, "503", "4 attempts"), _proxy("https", status=503)),
-        ("falls_silent", 5, ("4 attempts",), _proxy(silent=True)),
+        ("is_busy", 5, (_OURS, "503", "4 failed attempts"), _proxy("https", status=503)),
+        ("falls_silent", 5, ("4 failed attempts",), _proxy(silent=True)),
         ("is_unknown", 5, (*_UNKNOWN, "HTTP_PROXY"), _proxy(host="no-such-proxy.invalid")),
         (
             "is_not_there",

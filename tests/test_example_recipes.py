@@ -461,12 +461,15 @@ def read(tf: Any, path: Path) -> Labels:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("--list x", "or --list alone; "),
-        ("--list --example mnist", "or --list alone; "),
-        ("--example mnist --as coco", "or --example NAME, with at most one file"),
+        ("--list x", "leave the rest out: imagenet-prep init --list"),
+        ("--list --example mnist", "leave the rest out: imagenet-prep init --list"),
+        (
+            "--example mnist --as coco",
+            "expected at most one file to write, and no other option except --output",
+        ),
         ("--example food101 my.yaml", "my.yaml already exists"),
         ("--example food", "expected food101, perhaps\nimagenet-prep init --list"),
-        ("", "expected a folder or a file of data, with any options; "),
+        ("", "init requires a folder or a file of data"),
     ],
 )
 def test_words_that_init_does_not_take(tmp_path: Path, words: str, said: str) -> None:

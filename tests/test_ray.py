@@ -652,4 +652,4 @@ def test_an_answer_that_ray_lost_is_no_bug() -> None:
 def test_consume_needs_an_engine_of_this_machine(tmp_path: Path) -> None:
     """Raw data goes only when its shard is durable, which is known of this machine alone."""
     done = command("convert", tmp_path, "--consume", "--engine", "ray", status=2)
-    assert "--consume with --engine ray" in done.stderr
+    assert "--consume can't be used with --engine ray" in done.stderr

@@ -460,7 +460,7 @@ def test_a_parquet_file_of_another_size_is_not_fetched(hub: StandIn, layout: Lay
         "different train-00001-of-00003.parquet",
         "80,013",
         "80,017",
-        "this file was not fetched",
+        "it was not fetched",
     )
     assert set(_raw(layout)) == {"train-00000-of-00003.parquet"}
 

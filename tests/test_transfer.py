@@ -290,7 +290,7 @@ def test_a_body_below_the_minimum_speed_is_cut(server: FaultServer, part: Path) 
     server.faults = Faults(rate=500)
     with pytest.raises(NetworkError) as caught:
         run(server, part, {}, pace=replace(PACE, least_speed=100_000, slow_after=0.2, tries=3))
-    assert "3 attempts" in caught.value.what
+    assert "3 failed attempts" in caught.value.what
     assert "too slow (" in caught.value.detail
     assert "received data is kept" in caught.value.hint
 
@@ -311,7 +311,7 @@ def test_a_host_that_is_unknown_for_a_while_is_waited_for(
         raise socket.gaierror(-2, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", fail)
-    with pytest.raises(NetworkError, match="3 attempts"):
+    with pytest.raises(NetworkError, match="3 failed attempts"):
         inspect(known, url + "a.tar", pace)
     assert len(waits) == 1
     with pytest.raises(
