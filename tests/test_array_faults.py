@@ -256,6 +256,10 @@ def test_a_file_that_is_replaced_while_it_is_read_is_not_called_damaged_alone(
     with pytest.raises(InputError, match=said) as caught:
         container.open()(row)
     assert caught.value.hint.startswith("run the same command again")
+    path.write_bytes(npz(y=np.zeros((2, 28, 28), np.uint8)))
+    with pytest.raises(InputError, match="had the array x, now y") as caught:
+        container.open()(row)
+    assert caught.value.hint.startswith("run the same command again")
     path.write_bytes(npz(x=np.zeros((1, 28, 28), np.uint8)))
     with pytest.raises(InputError, match=r"the file ends within x\[1\] or before it: "):
         container.open()(row)

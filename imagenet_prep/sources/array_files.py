@@ -47,6 +47,9 @@ from imagenet_prep.text import listed
 
 _LARGEST_HEADER = 1 << 16  # bytes; NumPy refuses more than 10,000
 
+_RUN_AGAIN = "run the same command again; if it fails again, get an intact copy of the file"
+"""The advice on a file that may have been replaced by another sound one during the run."""
+
 _HEAD = 32  # bytes that tell a format
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 _IDX = re.compile(rb"\0\0\x08[\x01-\x04]")
@@ -79,7 +82,8 @@ class ArrayFile(Container, frozen=True):
                 name = row.name.split("/")[-2]
                 if name not in arrays:
                     names = listed(arrays) or "none"
-                    raise ArrayError(f"it was changed: it had the array {name}, now {names}")
+                    problem = f"it was changed: it had the array {name}, now {names}"
+                    raise ArrayError(problem, _RUN_AGAIN)
                 stored, file, header = opened(name)
                 file.seek(stored.start + row.offset * stored.item_bytes)
                 data = header + file.read(stored.item_bytes)
@@ -101,7 +105,7 @@ def _changed(stored: StoredArray, name: str, row: Row, size: int) -> ArrayError:
         problem = f"{place} has the shape {stored.shape[1:]} of {stored.dtype}, and had another"
     return ArrayError(
         f"{problem}: it is damaged, or was replaced after its images were counted",
-        "run the same command again; if it fails again, get an intact copy of the file",
+        _RUN_AGAIN,
     )
 
 
