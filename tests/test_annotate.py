@@ -439,9 +439,14 @@ def test_the_example_of_an_annotation_is_of_its_split(layout: Layout) -> None:
     write_archive(layout, gzip.compress(pack(FILES)))
     path = layout.archive_path(ARCHIVES["validation-boxes"])
     path.write_bytes(gzip.compress(pack([])))
-    with pytest.raises(InputError, match="holds no annotations") as caught:
+    with pytest.raises(
+        InputError, match=r"holds no annotations: no file ends with \.xml"
+    ) as caught:
         annotate(layout, ThreadEngine(1), validation=True)
-    assert caught.value.detail == "expected files such as ILSVRC2012_val_00000001.xml"
+    assert (
+        caught.value.detail
+        == "expected XML files of Pascal VOC's form, such as ILSVRC2012_val_00000001.xml"
+    )
 
 
 def make_link(path: Path) -> None:

@@ -1478,6 +1478,23 @@ def test_images_in_no_list_are_left_out_with_as(tmp_path: Path) -> None:
     assert "ImageSets/Main/train.txt" in (tmp_path / "r.yaml").read_text()
 
 
+@pytest.mark.parametrize("line", ["{}/JPEGImages/2007_000003.jpg", "2007_000003"])
+def test_a_list_that_names_what_is_left_out_is_refused(tmp_path: Path, line: str) -> None:
+    """The image is there: it has no annotation; without its line the recipe is converted."""
+    without_counterparts(tmp_path / "in")
+    recipe = init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, structure="pascal-voc").recipe
+    lists = tmp_path / "train.txt"
+    listed = "in/JPEGImages/2007_000001.jpg\n"
+    text = f"{recipe.read_text()}\nsplits: {{train: {{manifest: train.txt}}}}\n"
+    save(lists, listed + line.format("in") + "\n")
+    with pytest.raises(InputError, match=r"2: .*3\.jpg is an image without annotation\n") as caught:
+        make(tmp_path, text)
+    assert "`unannotated: skip` can't leave out" in caught.value.detail
+    save(lists, listed)
+    make(tmp_path, text)
+    assert len(by_name(tmp_path)) == 1
+
+
 def test_what_has_no_counterpart_is_left_out_with_as(tmp_path: Path) -> None:
     """An image without an annotation, and an annotation without an image: both are named."""
     without_counterparts(tmp_path / "in")

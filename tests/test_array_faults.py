@@ -7,6 +7,7 @@ import io
 import json
 import pickle
 import struct
+import subprocess
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,9 +24,10 @@ from imagenet_prep.model import Item
 from imagenet_prep.recipes.array_sets import list_arrays
 from imagenet_prep.recipes.columns import Mapped
 from imagenet_prep.recipes.mapped_records import MappedRecorder
-from imagenet_prep.sources.array_files import names_of_classes, open_arrays
+from imagenet_prep.sources.array_files import ArrayFile, names_of_classes, open_arrays
 from imagenet_prep.sources.lmdb_pages import iter_lmdb
 from imagenet_prep.sources.mds_shards import iter_mds
+from imagenet_prep.sources.slices import Row
 from imagenet_prep.tfrecord.example import Kind
 
 INTACT = "get an intact copy of it"
@@ -227,6 +229,40 @@ def test_arrays_that_are_saved_as_advised_are_read(
     call = caught.value.hint.partition(": ")[2].partition(", in a folder")[0]
     exec(call, {"numpy": np, "images": np.ones((2, 3, 3), np.uint8), "labels": np.arange(2)})
     assert set(open_arrays(tmp_path / "data.npz")) == {"x", "y"}
+
+
+def test_an_idx_that_was_compressed_twice_is_unpacked_as_advised(tmp_path: Path) -> None:
+    """The advised command makes it a file that is read."""
+    path = tmp_path / "a b-idx1-ubyte.gz"
+    path.write_bytes(gzip.compress(gzip.compress(b"\0\0\x08\1\0\0\0\2\7\1")))
+    with pytest.raises(InputError, match="it was compressed twice") as caught:
+        open_arrays(path)
+    command = caught.value.hint.removeprefix("unpack it once: ")
+    subprocess.run(command, shell=True, check=True, timeout=60)
+    (array,) = open_arrays(path).values()
+    assert array.values().tolist() == [7, 1]
+
+
+def test_a_file_that_is_replaced_while_it_is_read_is_not_called_damaged_alone(
+    tmp_path: Path,
+) -> None:
+    """The advice is to run the command again."""
+    path = tmp_path / "a.npz"
+    path.write_bytes(npz(x=np.zeros((2, 28, 28), np.uint8)))
+    container = ArrayFile(path)
+    row = Row("x/1.npy", 1, len(container.open()(Row("x/1.npy", 1, 912, 0))), 0)
+    path.write_bytes(npz(x=np.zeros((2, 32, 32), np.uint8)))
+    said = r"x\[1\] has the shape \(32, 32\) of uint8, and had another: .* was replaced after"
+    with pytest.raises(InputError, match=said) as caught:
+        container.open()(row)
+    assert caught.value.hint.startswith("run the same command again")
+    path.write_bytes(npz(y=np.zeros((2, 28, 28), np.uint8)))
+    with pytest.raises(InputError, match="had the array x, now y") as caught:
+        container.open()(row)
+    assert caught.value.hint.startswith("run the same command again")
+    path.write_bytes(npz(x=np.zeros((1, 28, 28), np.uint8)))
+    with pytest.raises(InputError, match=r"the file ends within x\[1\] or before it: "):
+        container.open()(row)
 
 
 def test_a_pickle_of_one_array_is_read(tmp_path: Path) -> None:

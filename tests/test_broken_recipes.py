@@ -48,7 +48,17 @@ RECIPES = {
     "wrong type": (FILES + "num_shards: many\n", "line 2: num_shards: 'many'", "a whole number"),
     "no choice": (FILES + "compression: zip\n", "line 2: compression: 'zip'", "none, gzip or zlib"),
     "out of range": (FILES + "num_shards: 0\n", "line 2: num_shards: 0", ">= 1"),
-    "a control character": ("seed: 1\nx: \x07\n", "line 2: not valid YAML", "character U+0007\n"),
+    "a control character": ("seed: 1\nx: \x07\n", "line 2: not valid YAML", "U+0007 after 'x:'\n"),
+    "a control character in a name": (
+        "source:\n  folders: flower\x02photos\n",
+        "line 2: not valid YAML",
+        "U+0002 after 'flower'\nwrite the character that belongs there in its place",
+    ),
+    "a control character first": (
+        "\x02seed: 1\n",
+        "line 1: not valid YAML",
+        "U+0002 at its start\n",
+    ),
     "key twice": ("seed: 1\n" + FILES + "seed: 2\n", "line 3: seed is in line 1", "once"),
     "no YAML": (FILES + "record: {a: [}\n", "line 2: not valid YAML", ""),
     "quote without an end": (FILES + 'strip: "x\n', "line 2: not valid YAML", "no quotation mark"),

@@ -363,7 +363,9 @@ def test_what_is_no_data_set_is_refused(torch: Any, numbered: Path) -> None:
     for wrong in ([], found[:3], None):
         with pytest.raises(UsageError, match=r"^ImageDataset\("):
             ImageDataset(wrong)
-    with pytest.raises(UsageError, match=r"^ImageDataset\(transform="):
+    with pytest.raises(
+        UsageError, match=r"transform, is 64\nexpected .*\n.* crop=CenterCrop\(224\)"
+    ):
         ImageDataset(found, transform=64)
     with pytest.raises(UsageError, match=r"^Loader\("):
         Loader(torch.utils.data.ChainDataset([]), 4)
@@ -491,6 +493,10 @@ def test_samplers_that_can_not_be_resumed_are_refused(torch: Any, numbered: Path
     for gives in ([1.5, 2.0], ["a"], samplers.BatchSampler([1, 2], 2, drop_last=False)):
         with pytest.raises(UsageError, match=r"^the sampler gave .*\nexpected whole numbers"):
             labels(Loader(dataset, 1, sampler=gives))
+    batches = samplers.BatchSampler(samplers.SequentialSampler(dataset), 2, drop_last=False)
+    with pytest.raises(UsageError, match="the Loader makes the batches itself"):
+        labels(Loader(dataset, 1, sampler=batches))
+    assert labels(Loader(dataset, 1, sampler=batches.sampler))
 
 
 def test_a_damaged_record_ends_an_epoch_with_its_name(

@@ -553,11 +553,12 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ),
         (
             "file_name,xmin,ymin,xmax,ymax,class\nthere.jpg,.1,.1,.2,.5,a\n",
-            "line 2: no box has a corner of 2 or more; those of this box are 0.1, 0.1, 0.2, 0.5",
+            "line 2: the corners of all boxes are below 2, as in this box: "
+            "xmin 0.1, ymin 0.1, xmax 0.2, ymax 0.5",
         ),
         (
             "file_name,xmin,ymin,xmax,ymax,class\nthere.jpg,.1,.1,.2,.5,a\nother.jpg,.1,.1,.9,1,a\n",
-            "no box has a corner of 2 or more",
+            "the corners of all boxes are below 2",
         ),
         (
             "file_name,xmin,ymin,xmax,ymax,class,width,height\nthere.jpg,1,1,9,9,a,20,20\n",
@@ -613,7 +614,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ),
         (
             'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3]], ""categories"": [1]}"\n',
-            "a bbox is [1, 2, 3] (list)",
+            "a bbox is [1, 2, 3] (list) expected a list of four numbers in pixels, [x, y, ",
         ),
         (
             'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]]}"\n',
@@ -707,6 +708,24 @@ def test_a_recipe_that_cannot_be_is_refused(tmp_path: Path, recipe: str, said: s
         in_memory(lambda file: pq.write_table(pa.Table.from_pylist(rows), file)),
     )
     assert said in refusal(tmp_path, recipe)
+
+
+SPLITS = "source: {table: t.csv}\nsplits: {train: {value: TRN}, test: {value: TST}}\n"
+
+
+def test_splits_by_value_need_the_column_split(tmp_path: Path) -> None:
+    """A column of another name is renamed, as the hint says; an empty one is called so."""
+    for name in ("1.jpg", "2.jpg"):
+        save(tmp_path / name, picture(name))
+    content = b"file_name,subset\n1.jpg,TRN\n2.jpg,TST\n"
+    save(tmp_path / "t.csv", content)
+    said = refusal(tmp_path, SPLITS)
+    assert "the rows of `source` have no column named `split` expected a column named" in said
+    assert "rename the column that holds them to split" in said
+    save(tmp_path / "t.csv", content.replace(b"subset", b"split"))
+    load(tmp_path / "r.yaml", None, ENGINE)
+    save(tmp_path / "t.csv", b"file_name,split\n1.jpg,\n2.jpg,\n")
+    assert "the column `split` is empty in every row" in refusal(tmp_path, SPLITS)
 
 
 def test_a_parquet_file_of_paths_is_a_table(

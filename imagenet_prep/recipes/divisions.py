@@ -17,13 +17,14 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.inputs import Inputs
+from imagenet_prep.recipes.lists_of_left_out import refuse_left_out
 from imagenet_prep.recipes.namesakes import refuse_namesakes
 from imagenet_prep.recipes.path_matching import match
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile, shortened
 from imagenet_prep.recipes.recipe_paths import need_path
 from imagenet_prep.recipes.splits import ONLY, split_folders
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.file_lists import read_file_list
+from imagenet_prep.sources.file_lists import FileList, read_file_list
 from imagenet_prep.sources.names import Column, Rows, below, places_of
 from imagenet_prep.sources.patterns import compile_pattern
 from imagenet_prep.storage.location import AnyPath
@@ -191,6 +192,7 @@ def _rows_in_manifest(
     rows = match(manifest.names, listing.names, inputs.base, path, file.recipe.strip)
     for name, line, row in zip(manifest.names, manifest.lines, rows, strict=True):
         if row < 0:
+            refuse_left_out(file, inputs, listing, FileList(path, [name], [line]))
             name_and_line = f"{name} (line {line})"
             refuse_namesakes(str(path), [name_and_line], listing.names, file.recipe.strip or "")
             expected = "expected the path of one file in each line"

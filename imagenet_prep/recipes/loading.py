@@ -4,7 +4,6 @@ and how many shards of which name.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -14,11 +13,11 @@ from imagenet_prep.model import Engine, OnDamaged, Progress, Silent
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.annotated_images import Roots
 from imagenet_prep.recipes.annotating import Annotations, annotate, annotate_rows
-from imagenet_prep.recipes.classic_inputs import manifest_names
 from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.content_choice import decide_content, keep_content, refuse_several_arrays
 from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.labelling import label_and_divide
+from imagenet_prep.recipes.lists_of_left_out import listed_without_annotation
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.recipe_file import RecipeFile, read_recipe
 from imagenet_prep.recipes.recipe_paths import data_root
@@ -28,7 +27,6 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.obstacles import collected, refuse
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.location import AnyPath, local_path
-from imagenet_prep.text import listed, number_of
 
 
 def read(recipe: Path, text: str | None = None) -> RecipeFile:
@@ -136,7 +134,7 @@ def _annotated(
     shared.number_boxes(file, annotations)
     if inputs.divided and len(annotations.listing) < len(listing):
         skipped = set(listing.names) - set(annotations.listing.names)
-        raise _listed_without_annotation(file, key, inputs, skipped)
+        raise listed_without_annotation(file, key, inputs, skipped)
     return annotations
 
 
@@ -160,33 +158,6 @@ def _not_of_images(file: RecipeFile, key: str, content: Content) -> UsageError:
     problem = f"{subject} can't be combined with {other}"
     expected = "expected content: image with boxes or masks"
     return file.fault((key,), problem, expected, ", or ".join(remedies))
-
-
-def _listed_without_annotation(
-    file: RecipeFile, key: str, inputs: Inputs, skipped: Collection[str]
-) -> UsageError:
-    """The error for images that ``skip`` would leave out, and that the list of a split names."""
-    list_names = manifest_names(file)
-    names = inputs.listing.names
-    faulty_lists: list[str] = []
-    for split, rows in inputs.divided.items():
-        if any(names[row] in skipped for row in rows):
-            faulty_lists.append(list_names[split])
-    lists = " and ".join(faulty_lists)
-    verb = "lists" if len(faulty_lists) == 1 else "list"
-    annotation, option = "annotation", "unannotated: skip"
-    if key == "mask":
-        annotation, option = "mask", "unmasked: skip"
-    elif file.recipe.mask:
-        annotation, option = "annotation or mask", "skip"
-    images = number_of(len(skipped), "image")
-    pronoun = "this image" if len(skipped) == 1 else "these images"
-    return file.fault(
-        (key,),
-        f"{lists} {verb} {images} without {annotation}: {listed(sorted(skipped))}",
-        f"`{option}` can't leave out images that a list names",
-        f"remove {pronoun} from {lists}",
-    )
 
 
 def _key_of_annotations(file: RecipeFile) -> str:

@@ -237,8 +237,10 @@ class _Nodes:
             raise self._refusal(line, "not valid YAML", detail, hint) from error
         except yaml.reader.ReaderError as error:
             line = text.count("\n", 0, error.position)
-            problem = f"the line has the invisible character U+{error.character:04X}"
-            raise self._refusal(line, "not valid YAML", problem, "remove it") from error
+            before = text[: error.position].rpartition("\n")[2].split()
+            place = f"after {before[-1]!r}" if before else "at its start"
+            problem = f"the line has the invisible character U+{error.character:04X} {place}"
+            raise self._refusal(line, "not valid YAML", problem, _INVISIBLE) from error
         except (OverflowError, ValueError) as error:  # PyYAML takes any number for a character
             raise UsageError(
                 f"{self._path} is not valid YAML",
@@ -325,6 +327,7 @@ def _join_surrogates(text: str) -> str | None:
         return None
 
 
+_INVISIBLE = "write the character that belongs there in its place, such as a hyphen, or remove it"
 _SINGLE_QUOTES = r"put a text that holds \ in single quotes: 'a\b'"
 _PLAIN = "expected plain keys and values"
 _QUOTES = "put a text that starts with *, & or ! in quotes: '*.jpg'"

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.box_policy import fault
@@ -93,7 +93,7 @@ def find_images(file: RecipeFile, rows: Rows, root: Path, engine: Engine) -> Row
     names = [path.removeprefix(lead) for path in paths]
     _refuse_twice(rows.images, names)
     listing, remarks = _look_up(rows.images, names, base, engine)
-    splits = _splits_of(file, rows.images)
+    splits = _splits_of(file, rows)
     order = _order_of(splits, names)
     ordered_listing = listing.picked(np.array(order, np.int64))
     ordered_images = [rows.images[row] for row in order]
@@ -372,7 +372,7 @@ def _not_there(
 # splits -------------------------------------------------------------------------------------------
 
 
-def _splits_of(file: RecipeFile, images: Sequence[RowImage]) -> list[str]:
+def _splits_of(file: RecipeFile, rows: Rows) -> list[str]:
     """The split of each image; "" for all if the rows have none, or the recipe divides them by
     shares or places.
 
@@ -380,18 +380,14 @@ def _splits_of(file: RecipeFile, images: Sequence[RowImage]) -> list[str]:
         InputError: only some have one, or a name can't be that of a split.
         UsageError: the recipe divides them by the values of a column that is not there.
     """
+    images = rows.images
     first_images: dict[str, RowImage] = {}  # by the value of the column
     for image in images:
         first_images.setdefault(image.split, image)
     has_none = first_images.keys() == {""}
     split_of_value = _declared_values(file)
     if split_of_value and has_none:
-        values = "value" if len(split_of_value) == 1 else "values"
-        raise file.fault(
-            ("splits",),
-            "no row names a split",
-            f"expected a column split with the {values} {listed(split_of_value)}",
-        )
+        raise _without_values(file, rows, split_of_value)
     is_divided_otherwise = file.recipe.splits is not None and not split_of_value
     if has_none or is_divided_otherwise:
         return [""] * len(images)
@@ -405,6 +401,20 @@ def _splits_of(file: RecipeFile, images: Sequence[RowImage]) -> list[str]:
     for image in first_images.values():
         _check_split(image, split_of_value)
     return [split_of_value[image.split] for image in images]
+
+
+def _without_values(file: RecipeFile, rows: Rows, split_of_value: Mapping[str, str]) -> UsageError:
+    """The error for rows whose splits the recipe names by value, and that have no value."""
+    values = "value" if len(split_of_value) == 1 else "values"
+    pronoun = "it" if len(split_of_value) == 1 else "them"
+    if rows.roles.split is None:
+        problem = "the rows of `source` have no column named `split`"
+        hint = f"rename the column that holds {pronoun} to split"
+    else:
+        problem = "the column `split` is empty in every row of `source`"
+        hint = f"write {pronoun} into the rows"
+    expected = f"expected a column named `split` with the {values} {listed(split_of_value)}"
+    return file.fault(("splits",), problem, expected, hint)
 
 
 def _declared_values(file: RecipeFile) -> dict[str, str]:

@@ -20,6 +20,7 @@ from imagenet_prep.recipes.row_source import RowImage
 from imagenet_prep.sources.names import name_of
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed, number_of
+from imagenet_prep.tfrecord.inception import EDGES
 
 
 class RowMarks(Struct, frozen=True):
@@ -211,9 +212,13 @@ def _refuse_relative(objects: Sequence[tuple[RowObject, str]]) -> None:
     are_relative = all(max(map(abs, shape.corners)) < NO_PIXELS for shape, _ in objects)
     if objects and are_relative:
         shape, place = objects[0]
-        corners = ", ".join(f"{corner:g}" for corner in shape.corners)
-        problem = f"no box has a corner of {NO_PIXELS} or more; those of this box are {corners}"
-        hint = "if they are relative, multiply them by the width and the height of the image"
+        named_corners = zip(EDGES, shape.corners, strict=True)
+        corners = ", ".join(f"{edge} {corner:g}" for edge, corner in named_corners)
+        problem = f"the corners of all boxes are below {NO_PIXELS}, as in this box: {corners}"
+        hint = (
+            "if they are fractions of the image, multiply all x and widths by the width of the "
+            "image, and all y and heights by its height"
+        )
         raise fault(place, problem, "expected corners in pixels", hint)
 
 

@@ -93,7 +93,8 @@ def _as_lists(objects: list[Any], place: str) -> dict[str, list[Any]]:
 def _object_of(box: Any, label: Any, place: str) -> RowObject:
     """An object of x, y, width and height in pixels."""
     if not isinstance(box, list) or len(box) != len(EDGES):
-        raise fault(place, f"a bbox is {shown_cell(box)}", "expected x, y, width, height in pixels")
+        expected = "expected a list of four numbers in pixels, [x, y, width, height]"
+        raise fault(place, f"a bbox is {shown_cell(box)}", f"{expected}, such as [1, 2, 6, 6]")
     x, y, width, height = (read_number(number, place, "a number of a bbox") for number in box)
     class_of_box = read_class(label, place)
     return RowObject(class_of_box, corners_of_size(x, y, width, height))

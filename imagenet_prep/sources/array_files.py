@@ -22,6 +22,8 @@ from typing import IO, Any, ClassVar
 import numpy as np
 from msgspec.structs import replace
 
+from imagenet_prep.escaping import command_line, path_word
+from imagenet_prep.hints import Hint
 from imagenet_prep.images import first_bytes, is_npy
 from imagenet_prep.images.arrays import ArrayError, read_npy_header
 from imagenet_prep.sources.array_formats import is_of_array_format, open_array_format
@@ -44,6 +46,9 @@ from imagenet_prep.storage.memory_maps import open_plain
 from imagenet_prep.text import listed
 
 _LARGEST_HEADER = 1 << 16  # bytes; NumPy refuses more than 10,000
+
+_RUN_AGAIN = "run the same command again; if it fails again, get an intact copy of the file"
+"""The advice on a file that may have been replaced by another sound one during the run."""
 
 _HEAD = 32  # bytes that tell a format
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
@@ -77,18 +82,31 @@ class ArrayFile(Container, frozen=True):
                 name = row.name.split("/")[-2]
                 if name not in arrays:
                     names = listed(arrays) or "none"
-                    raise ArrayError(f"it was changed: it had the array {name}, now {names}")
+                    problem = f"it was changed: it had the array {name}, now {names}"
+                    raise ArrayError(problem, _RUN_AGAIN)
                 stored, file, header = opened(name)
                 file.seek(stored.start + row.offset * stored.item_bytes)
                 data = header + file.read(stored.item_bytes)
                 if len(data) != row.length:
-                    raise ArrayError(
-                        f"{name}[{row.offset:,}] has {len(data):,} bytes: expected "
-                        f"{row.length:,}; it is damaged, or was changed after it was listed"
-                    )
+                    raise _changed(stored, name, row, len(data))
                 return data
 
         return read
+
+
+def _changed(stored: StoredArray, name: str, row: Row, size: int) -> ArrayError:
+    """The error for an example whose bytes, with a header, are not as many as when the file was
+    listed.
+    """
+    place = f"{name}[{row.offset:,}]"
+    if size < len(stored.header) + stored.item_bytes:
+        problem = f"the file ends within {place} or before it"
+    else:
+        problem = f"{place} has the shape {stored.shape[1:]} of {stored.dtype}, and had another"
+    return ArrayError(
+        f"{problem}: it is damaged, or was replaced after its images were counted",
+        _RUN_AGAIN,
+    )
 
 
 def may_hold_arrays(name: str, head: bytes) -> bool:
@@ -261,7 +279,13 @@ def _of_idx(path: Path, opener: Callable[..., Any]) -> StoredArray:
     with opener(path, "rb") as file:
         head = file.read(4)
         if not _IDX.match(head):
-            content = "its compressed content" if opener is gzip.open else "it"
+            is_packed = opener is gzip.open
+            if is_packed and head.startswith(_GZIP):
+                raise OtherFormError(
+                    "its compressed content is a gzip file again: it was compressed twice",
+                    _unpack_once(path),
+                )
+            content = "its compressed content" if is_packed else "it"
             got = first_bytes(head)
             raise OtherFormError(
                 f"{content} is not an IDX file of numbers from 0 to 255 (first bytes: {got})",
@@ -272,6 +296,13 @@ def _of_idx(path: Path, opener: Callable[..., Any]) -> StoredArray:
     opened = functools.partial(opener, path, "rb")
     array = StoredArray(path, shape, np.dtype(np.uint8), opened, 4 + 4 * dimensions)
     return _checked(array, prod(shape), path.stat().st_size)
+
+
+def _unpack_once(path: Path) -> Hint:
+    """The advice on a file that was compressed twice."""
+    packed = path_word(f"{path}.gz")
+    unpack = command_line(["gunzip", packed])
+    return Hint("unpack it once: ", command_line(["mv", path_word(path), packed]).then(unpack))
 
 
 def _of_pickle(path: Path) -> dict[str, StoredArray]:

@@ -26,7 +26,7 @@ from imagenet_prep.ilsvrc2012.box_archives import BoxFiles, File, box_files_at
 from imagenet_prep.ilsvrc2012.box_search import BOX_ARCHIVES, BOX_FOLDERS, find_annotations
 from imagenet_prep.ilsvrc2012.boxes import encode_boxes
 from imagenet_prep.model import Box, Done, Engine, Failed, Problem, ProblemKind, Progress, Silent
-from imagenet_prep.sources.tar_members import REMEDY, WHOLE_COPY
+from imagenet_prep.sources.tar_members import REMEDY
 from imagenet_prep.storage.files import (
     absence_of,
     kind_of,
@@ -207,10 +207,16 @@ def _read_all(source: BoxFiles, split: str, engine: Engine, progress: Progress) 
         progress.end()
     if not results:
         is_official = source.path.name == facts.ARCHIVES[BOX_ARCHIVES[split]].filename
+        is_folder = source.path.is_dir()
+        where = (
+            f"{source.path} and the folders directly in it hold"
+            if is_folder
+            else f"{source.path} holds"
+        )
         raise InputError(
-            f"{source.path} holds no annotations",
-            f"expected files such as {_EXAMPLES[split]}",
-            REMEDY if is_official else f"use another path, or {WHOLE_COPY}",
+            f"{where} no annotations: no file ends with .xml",
+            f"expected XML files of Pascal VOC's form, such as {_EXAMPLES[split]}",
+            REMEDY if is_official else "use another path, or convert your boxes to such files",
         )
     lines = b"".join(result.lines for result in results)
     totals: Counter[str] = sum((result.totals for result in results), Counter())

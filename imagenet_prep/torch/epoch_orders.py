@@ -12,6 +12,11 @@ from numpy.typing import NDArray
 from imagenet_prep.errors import UsageError
 from imagenet_prep.reading.arguments import shown
 
+_NO_BATCHES = (
+    "the Loader makes the batches itself: give it a sampler of single numbers, such as the one "
+    "inside a BatchSampler: sampler=RandomSampler(dataset)"
+)
+
 
 def sampled_order(sampler: Iterable[int], *, seed: int, epoch: int) -> list[int]:
     """A sampler's indices for an epoch, with PyTorch's random numbers on
@@ -27,7 +32,10 @@ def sampled_order(sampler: Iterable[int], *, seed: int, epoch: int) -> list[int]
         return [operator.index(number) for number in numbers]
     except TypeError:
         problem = f"the sampler gave {shown(numbers)}"
-        raise UsageError(problem, "expected whole numbers, each the number of a record") from None
+        expected = "expected whole numbers, each the number of one record"
+        are_batches = any(isinstance(number, list | tuple) for number in numbers)
+        hint = _NO_BATCHES if are_batches else ""
+        raise UsageError(problem, expected, hint) from None
 
 
 def epoch_order(starts: Sequence[int], *, seed: int, epoch: int, window: int) -> NDArray[np.int64]:

@@ -56,7 +56,9 @@ class ImageDataset(RecordDataset[Sample]):
         super().__init__(records)
         if transform is not None and not callable(transform):
             raise UsageError(
-                f"ImageDataset(transform={shown(transform)})", "expected a function of an image"
+                f"ImageDataset: its second argument, transform, is {shown(transform)}",
+                "expected a function that takes an image as a tensor",
+                "for images of 224 x 224 pixels: crop=CenterCrop(224) or RandomResizedCrop(224)",
             )
         self.transform = transform
         if crop is not None and not isinstance(crop, Crop):

@@ -61,7 +61,8 @@ class VisionDataset(RecordDataset[T]):
         name = type(self).__name__
         if transforms is not None and not callable(transforms):
             raise UsageError(
-                f"{name}(transforms={shown(transforms)})", "expected a function of image and target"
+                f"{name}(transforms={shown(transforms)})",
+                "expected a function that takes an image and its target, and returns both",
             )
         self.transforms = transforms
         import_tv_tensors(name)
