@@ -460,6 +460,7 @@ def test_another_region_is_advised_and_not_another_server(answer: str) -> None:
     assert "set AWS_REGION to the region of the bucket" in error.hint
 
 
+@pytest.mark.objects
 def test_a_server_without_a_scheme_is_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:
     """The library of object stores panics at such an address."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", "localhost:9000")

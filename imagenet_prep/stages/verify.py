@@ -66,8 +66,8 @@ def verify(
     layout = layout.one_set()
     if holder := find_holder(layout.lock_paths):
         progress.note(
-            f"another imagenet-prep is working with these folders ({holder}): shards that are "
-            "not made yet count as missing; verify again when it has ended"
+            f"another run is working with these folders ({holder}): shards that are not made "
+            "yet count as missing; verify again when it has ended"
         )
     check, problems = _begin(layout, depth, share, allow_incomplete=allow_incomplete)
     checked: Checked | None = None
