@@ -79,14 +79,7 @@ def _outside_of_containers(
     tars = [name for name in inspection.archives if name not in containers]
     item_files = f"{inspection.noun} files"
     if tars:
-        noun = noun_of(tars)
-        taken = listed(interpretation.containers) or item_files
-        fault = _unread_fault(inspection, noun, tars, f"only {taken}, or only {noun}s")
-        unpacking = unpacking_hint(inspection.folder, tars)
-        if isinstance(unpacking, CommandLine) and not interpretation.containers:
-            hint = Hint("to read the images in it, unpack: ", unpacking, "; or ", fault.hint)
-            fault = InputError(fault.what, fault.detail, hint)
-        losses.append(fault)
+        losses.append(_fault_of_tars(inspection, tars, interpretation.containers))
     items = [name for name in inspection.items if name not in containers]
     if containers and items:
         place = interpretation.containers[0]
@@ -98,6 +91,20 @@ def _outside_of_containers(
         place = f" outside of {place}"
         losses.append(_unread_fault(inspection, inspection.noun, items, expected, place))
     return losses
+
+
+def _fault_of_tars(
+    inspection: Inspection, tars: Sequence[str], containers: Sequence[str]
+) -> InputError:
+    """The fault of tars that are not taken, next to the ``containers`` that are."""
+    noun = noun_of(tars)
+    taken = listed(containers) or f"{inspection.noun} files"
+    fault = _unread_fault(inspection, noun, tars, f"only {taken}, or only {noun}s")
+    unpacking = unpacking_hint(inspection.folder, tars)
+    if not isinstance(unpacking, CommandLine) or containers:
+        return fault
+    hint = Hint("to read the images in it, unpack: ", unpacking, "; or ", fault.hint)
+    return InputError(fault.what, fault.detail, hint)
 
 
 def _add_annotations(
@@ -350,15 +357,20 @@ def _note_on_unused(
     if not table.has_labels:
         is_known = inspection.options.label is None and not table.candidates
         return f"{note}, {no_class}" if is_known else note
-    column = f" in {table.label}" if table.label else ""
-    note += f", {number_of(table.classes, 'class', 'classes')}{column}"
+    note += f", {number_of(table.classes, 'class', 'classes')}"
+    if table.label:
+        note += f" in {table.label}"
     if interpretation.is_labelled and table.labelled * 2 < total:
         return note
     use = "to use them" if len(table.places) > 1 else "to use it"
     if named < total:
-        these = f"these {named:,} {inspection.noun}s" if named > 1 else f"this {inspection.noun}"
-        use += f", and only {these}"
+        use += f", and only {_these(named, inspection.noun)}"
     return Hint(f"{note}; {use}: ", _label_command(inspection, table))
+
+
+def _these(count: int, noun: str) -> str:
+    """Words for the images that the note has just counted."""
+    return f"these {count:,} {noun}s" if count > 1 else f"this {noun}"
 
 
 def _label_command(inspection: Inspection, table: LabelsFile) -> str:
