@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from imagenet_prep.checks.verdict import Depth, Verdict, load_verdict
 from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageError
 from imagenet_prep.escaping import command
+from imagenet_prep.fetch.addresses import host_of
 from imagenet_prep.fetch.providers import HuggingFaceSite, KaggleSite, Site
-from imagenet_prep.fetch.session import host_of
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.astray import own_images, refuse_astray, refuse_unread
