@@ -15,10 +15,8 @@ from imagenet_prep.recipes.splits import split_names
 from imagenet_prep.sources.names import Names
 from imagenet_prep.text import listed
 
-_PAIRED = 0.9
-"""The least share of the files of a folder of masks are called as files of another folder,
-at the least.
-"""
+_PAIRED = 0.5
+"""The least share of the files of a folder of masks that are called as files of another folder."""
 
 _MASKED = 0.1
 """The least number of masks next to their images in a set that has masks."""
