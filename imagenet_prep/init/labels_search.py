@@ -295,13 +295,7 @@ def _unmatched(sought: Sought, name: str, table: LabelTable, rows: Sequence[int]
     expected = f"expected a path from within {sought.folder}"
     prefix = _foreign_prefix(table.paths, items)
     if prefix:
-        number = next(number for number, path in enumerate(table.paths) if path.startswith(prefix))
-        problem = _path_of_none(sought, path, table, number)
-        expected += f", such as {table.paths[number].removeprefix(prefix)}"
-        stripped = {path.removeprefix(prefix) for path in table.paths if path.startswith(prefix)}
-        named = len(stripped.intersection(items))
-        choice = _stripping_choice(sought, table, prefix, named)
-        return InputError(problem, expected).with_choices([choice])
+        return _under_prefix(sought, path, table, prefix)
     folders = folders_to_strip(table.paths, items)
     if folders and not sought.options.strip:
         rows_without = _rows_of(sought, name, table, folders)
@@ -321,6 +315,18 @@ def _unmatched(sought: Sought, name: str, table: LabelTable, rows: Sequence[int]
         place = table.place(path, table.lines[number])
         problem = f"{place}: {table.paths[number]} may be {either(alike[:3])}"
     return InputError(problem, expected, hint)
+
+
+def _under_prefix(sought: Sought, path: Path, table: LabelTable, prefix: str) -> InputError:
+    """The error for a table whose paths are those of images after a prefix."""
+    number = next(number for number, path in enumerate(table.paths) if path.startswith(prefix))
+    problem = _path_of_none(sought, path, table, number)
+    example = table.paths[number].removeprefix(prefix)
+    expected = f"expected a path from within {sought.folder}, such as {example}"
+    stripped = {path.removeprefix(prefix) for path in table.paths if path.startswith(prefix)}
+    named = len(stripped.intersection(sought.items))
+    choice = _stripping_choice(sought, table, prefix, named)
+    return InputError(problem, expected).with_choices([choice])
 
 
 def _path_of_none(sought: Sought, path: Path, table: LabelTable, number: int) -> str:
