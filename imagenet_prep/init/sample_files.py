@@ -156,3 +156,32 @@ def lists_beside(inspection: Inspection, kind: str) -> list[str]:
         return []
     names = holders_of("parquet", inspection)
     return [name for name in names if not may_hold_images(inspection.folder / name)]
+
+
+_NUMBERED = re.compile(r"(.*?)(\d+)(\.\w+|)", re.ASCII)
+
+
+def missing_numbers(names: Sequence[str]) -> list[str]:
+    """The files that are missing among those that are counted: 00001.tar, of 00000.tar and
+    00002.tar.
+
+    Numbers count files if most of them are there; others are dates or the like.
+    """
+    digits_by_series: dict[tuple[str, str], dict[int, str]] = {}
+    for name in names:
+        match = _NUMBERED.fullmatch(name)
+        if match is None:
+            continue
+        start, digits, end = match.groups()
+        series = digits_by_series.setdefault((start, end), {})
+        series[int(digits)] = digits
+    missing: list[str] = []
+    for (start, end), series in digits_by_series.items():
+        lowest, highest = min(series), max(series)
+        if highest - lowest >= 2 * len(series):
+            continue
+        width = len(series[lowest])
+        for number in range(lowest, highest):
+            if number not in series:
+                missing.append(f"{start}{number:0{width}}{end}")
+    return missing
