@@ -15,6 +15,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import CommandLine
 from imagenet_prep.hints import Hint, join_hints
 from imagenet_prep.init.column_options import unused_columns
+from imagenet_prep.init.doubled_folders import doubts_of_doubled
 from imagenet_prep.init.file_endings import ARCHIVES, ending_of
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.label_tables import LabelsFile, LabelsRefusal
@@ -49,6 +50,8 @@ def find_unread(inspection: Inspection, interpretation: Interpretation) -> Unrea
     unread = UnreadFiles(list(interpretation.losses), list(interpretation.skip_notes), [])
     unread.losses += _outside_of_containers(inspection, interpretation)
     unread.losses += _absent_images(inspection, interpretation)
+    if interpretation.proposal is not None:
+        unread.losses += doubts_of_doubled(inspection, interpretation.proposal)
     read_files = {*(interpretation.annotation_files or ()), *interpretation.list_files}
     read_tables = set(read_files)
     if interpretation.table is not None:
