@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ from kept_folders import KNOWN, Painter, Truth
 from kept_trial import ASKED, RIGHT, try_folder
 
 Flaw = Callable[[Painter, Truth], None]
-TEXTS = (".csv", ".txt", ".json", ".tsv")
+TEXTS = (".csv", ".txt", ".json", ".tsv", ".xml")
 
 
 def texts_of(painter: Painter) -> list[Path]:
@@ -72,9 +73,37 @@ def lose_an_image(painter: Painter, truth: Truth) -> None:
             setattr(one_truth, key, facts)
 
 
+def copy_within(painter: Painter, truth: Truth) -> None:
+    """The folder has a copy of itself, as some zips of Kaggle do."""
+    copied = painter.folder.with_name("copied")
+    shutil.copytree(painter.folder, copied)
+    copied.rename(painter.folder / "again")
+
+
+def number_the_rows(painter: Painter, truth: Truth) -> None:
+    """Pandas wrote the numbers of the rows, too."""
+    for path in painter.folder.glob("*.csv"):
+        header, *rows = path.read_text().splitlines()
+        numbered = [f"{number},{row}" for number, row in enumerate(rows)]
+        path.write_text("\n".join([f"Unnamed: 0,{header}", *numbered]))
+
+
+def add_a_picture(painter: Painter, truth: Truth) -> None:
+    """A picture is next to files of samples."""
+    truth.left_out = {*truth.left_out, painter.paint("example.jpg")}
+
+
 FLAWED: list[tuple[Flaw, str]] = [
     (add_mark, "cub_200"),
+    (add_a_picture, "cifar_10_binary"),
+    (add_a_picture, "detection_tfrecords"),
+    (add_a_picture, "parquet_of_bytes_and_words"),
+    (add_mark, "cifar_10_binary"),
+    (add_mark, "labelimg_yolo"),
+    (add_mark, "roboflow_createml"),
     (change_case, "cub_200"),
+    (copy_within, "imagefolder_metadata"),
+    (copy_within, "roboflow_coco"),
     (decompose, "breeds_by_bare_name"),
     (decompose, "chexpert"),
     (decompose, "food_101"),
@@ -84,6 +113,7 @@ FLAWED: list[tuple[Flaw, str]] = [
     (lose_an_image, "mir_flickr"),
     (lose_an_image, "penn_fudan"),
     (lose_an_image, "resisc_45_splits"),
+    (number_the_rows, "digit_recognizer"),
     (lose_an_image, "rows_of_masks_beside_images"),
 ]
 

@@ -351,7 +351,8 @@ def _others(
     names_by_reason: dict[str, list[str]] = {}
     read_counts: Counter[str] = Counter()
     for name, size in sizes.items():
-        if has_ending(name, PACKED) and not name.endswith(_LOCK):
+        is_packed = name in holders or has_ending(name, PACKED)
+        if is_packed and not name.endswith(_LOCK):
             names_by_reason.setdefault("packed", []).append(name)
             continue
         path = below(folder, name)
