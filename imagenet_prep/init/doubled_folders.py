@@ -12,6 +12,8 @@ from imagenet_prep.escaping import command_line
 from imagenet_prep.hints import Hint
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.proposal import DoubtError, Proposal
+from imagenet_prep.recipes.folder_words import split_name
+from imagenet_prep.recipes.path_parts import base_name
 from imagenet_prep.text import number_of
 
 
@@ -55,7 +57,9 @@ def _doubled(sizes: Mapping[str, int]) -> Iterator[tuple[str, Sequence[str]]]:
     doubled: list[str] = []
     for folder in sorted(files_by_folder):
         files = files_by_folder[folder]
-        if len(files) < 2 or folder.startswith(tuple(f"{outer}/" for outer in doubled)):
+        if len(files) < 2 or split_name(base_name(folder)):
+            continue
+        if folder.startswith(tuple(f"{outer}/" for outer in doubled)):
             continue
         if all(_is_twice(name, folder, sizes) for name in files):
             doubled.append(folder)
