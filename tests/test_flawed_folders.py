@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import unicodedata
 from collections.abc import Callable
@@ -13,6 +14,10 @@ import kept_in_tables  # noqa: F401 - the same
 import pytest
 from kept_folders import KNOWN, Painter, Truth
 from kept_trial import ASKED, RIGHT, try_folder
+from made_sets import ENGINE
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.stages.init import init
 
 Flaw = Callable[[Painter, Truth], None]
 TEXTS = (".csv", ".txt", ".json", ".tsv", ".xml")
@@ -116,6 +121,35 @@ FLAWED: list[tuple[Flaw, str]] = [
     (number_the_rows, "digit_recognizer"),
     (lose_an_image, "rows_of_masks_beside_images"),
 ]
+
+
+COCO: dict[str, tuple[dict[str, object], str]] = {
+    "key points alone": ({"keypoints": [1, 1, 2]}, "neither bbox nor segmentation, only keypoints"),
+    "numbers of classes alone": ({}, "its annotations have neither bbox nor segmentation"),
+    "some images": ({"bbox": [1, 1, 5, 5]}, "to read them, for 2 of 6 images: imagenet-prep init"),
+}
+
+
+@pytest.mark.parametrize("name", COCO)
+def test_coco_that_is_not_read_says_why(tmp_path: Path, name: str) -> None:
+    """What its annotations lack, or the command that reads those that there are."""
+    keys, said = COCO[name]
+    painter = Painter(tmp_path / "data")
+    images = painter.paint_all("{}.jpg", 6)
+    numbers = range(2 if "bbox" in keys else 6)
+    annotations = [{"id": n, "image_id": n, "category_id": 1, **keys} for n in numbers]
+    content = {
+        "images": [{"id": n, "file_name": images[n], "width": 16, "height": 12} for n in numbers],
+        "annotations": annotations,
+        "categories": [{"id": 1, "name": "cat"}],
+    }
+    painter.write("coco.json", json.dumps(content))
+    with pytest.raises(InputError) as caught:
+        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+    assert said in str(caught.value)
+    if "bbox" in keys:
+        made = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, structure="coco")
+        assert "unannotated: skip" in made.text
 
 
 @pytest.mark.parametrize(("flaw", "name"), FLAWED, ids=lambda part: getattr(part, "__name__", part))

@@ -4,6 +4,7 @@ or as notes.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Collection, Sequence
 from itertools import chain
@@ -252,8 +253,22 @@ def _fault(inspection: Inspection, reason: str, names: Sequence[str], tool: str 
             hint = f"unpack {them}, or move {them} away"
     else:
         hint = _TO_CSV.format("their" if reason == "annotations" else "the")
+        why_unread, remedy = _why_unread(inspection, names[0], tool)
+        if why_unread:
+            expected += f": {why_unread}"
+        if remedy:
+            hint = f"{remedy}; or {hint}"
         hint = _hint_for_tool(inspection, tool) or hint
     return InputError(f"{inspection.folder}{problem}", expected, hint)
+
+
+def _why_unread(inspection: Inspection, name: str, tool: str) -> tuple[str, str]:
+    """The reason why a tool's file is not read, and what to do; ("", "") if it is not known."""
+    for format in all_formats().values():
+        if format.tool == tool and format.why_unread is not None:
+            with contextlib.suppress(InputError):
+                return format.why_unread(inspection.folder / name)
+    return "", ""
 
 
 def _hint_for_tool(inspection: Inspection, tool: str) -> str:
@@ -273,7 +288,8 @@ def _hint_for_tool(inspection: Inspection, tool: str) -> str:
             continue
         unused = unused_columns(inspection, format.structure, interpretation.proposal)
         command = inspection.command(**{"as": format.structure, **dict.fromkeys(unused)})
-        return Hint("to read them: ", command)
+        count = f"{interpretation.labelled:,} of {number_of(interpretation.total, 'image')}"
+        return Hint(f"to read them, for {count}: ", command)
     if not refusing:
         return ""
     return Hint("to see what prevents it: ", inspection.command(**{"as": refusing}))
