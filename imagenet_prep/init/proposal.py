@@ -119,8 +119,8 @@ class DoubtError(InputError):
         outcome: what it did, for a note.
     """
 
-    aim = ""
-    outcome = "accepted"
+    aim: str
+    outcome: str
 
     @classmethod
     def of(cls, aim: str, outcome: str, *lines: str) -> DoubtError:

@@ -1,4 +1,4 @@
-"""read_json; json_reason, json_line: its error -> the reason for a message, without the words of
+"""parse_json; json_reason, json_line: its error -> the reason for a message, without the words of
 Python, and the line.
 """
 
@@ -22,7 +22,7 @@ class _LongNumberError(ValueError):
     """A number that has more digits than Python reads; the text names it."""
 
 
-def read_json(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """The value of a JSON text; raises UnicodeEncodeError for half of a surrogate pair, which the
     escapes of JSON can write and UTF-8 can't.
     """
