@@ -12,6 +12,7 @@ import kept_annotated  # noqa: F401 - enters its folders
 import kept_in_archives  # noqa: F401 - the same
 import kept_in_tables  # noqa: F401 - the same
 import pytest
+from existing import existing
 from kept_folders import KNOWN, Painter, Truth
 from kept_trial import ASKED, RIGHT, try_folder
 from made_sets import ENGINE
@@ -25,7 +26,7 @@ TEXTS = (".csv", ".txt", ".json", ".tsv", ".xml")
 
 def texts_of(painter: Painter) -> list[Path]:
     """The tables and lists of a folder."""
-    return [path for path in sorted(painter.folder.rglob("*")) if path.suffix in TEXTS]
+    return [path for path in existing(painter.folder, "**/*") if path.suffix in TEXTS]
 
 
 def rename(painter: Painter, truth: Truth, new_name: Callable[[Path], str]) -> None:
@@ -87,7 +88,7 @@ def copy_within(painter: Painter, truth: Truth) -> None:
 
 def number_the_rows(painter: Painter, truth: Truth) -> None:
     """Pandas wrote the numbers of the rows, too."""
-    for path in painter.folder.glob("*.csv"):
+    for path in existing(painter.folder, "*.csv"):
         header, *rows = path.read_text().splitlines()
         numbered = [f"{number},{row}" for number, row in enumerate(rows)]
         path.write_text("\n".join([f"Unnamed: 0,{header}", *numbered]))

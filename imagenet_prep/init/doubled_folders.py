@@ -35,7 +35,9 @@ def doubts_of_doubled(inspection: Inspection, proposal: Proposal) -> list[InputE
         around = inspection.folder / Path(folder).parent
         count = number_of(len(files), inspection.noun)
         problem = f"{source} has {count} of {around} again, by their names and sizes"
-        hint = Hint("to move the copy away: ", command_line(["mv", "--", str(source), str(target)]))
+        hint: str = Hint(
+            "to move the copy away: ", command_line(["mv", "--", str(source), str(target)])
+        )
         if target.exists():
             hint = f"move {source} away"
         aim, outcome = "take these images twice", "taken twice"
