@@ -363,11 +363,13 @@ def _others(
     names_by_reason: dict[str, list[str]] = {}
     read_counts: Counter[str] = Counter()
     for name, size in sizes.items():
-        if has_ending(name, PACKED) and not name.endswith(_LOCK):
-            names_by_reason.setdefault("packed", []).append(name)
-            continue
         path = below(folder, name)
         ending = ending_of(name)
+        is_holder = name in holders and ending not in DATA
+        is_packed = is_holder or has_ending(name, PACKED)
+        if is_packed and not name.endswith(_LOCK):
+            names_by_reason.setdefault("packed", []).append(name)
+            continue
         may_be_data = ending in DATA or not ending
         is_small = size <= LARGEST_TEXT and read_counts[ending] < MOST_READ
         is_read = False

@@ -31,6 +31,10 @@ _WEIGHTS_OR_TABLES = (".h5", ".hdf5", ".mat", ".csv")
 """Endings of files next to arrays that are no part of a set: weights of a network, or a table."""
 
 
+_MOST_PICTURES = 3
+"""Images next to arrays that can be pictures of a description; more are the set."""
+
+
 def holders_of(kind: str, inspection: Inspection) -> Sequence[str]:
     """The files that inspection found to be of this kind."""
     return inspection.holders.get(kind, ())
@@ -43,9 +47,11 @@ def find_arrays(inspection: Inspection) -> Sequence[str]:
     """Files of arrays that hold a whole set: of known formats, of usual names,
     or by the shapes of what they hold.
     """
-    if inspection.content not in (None, "array"):
-        return ()
     holders = holders_of("arrays", inspection)
+    if inspection.content not in (None, "array"):
+        if len(inspection.items) > _MOST_PICTURES:
+            return ()
+        return [*holders, *_files_of_class_names(inspection, holders)] if holders else ()
     if inspection.items:
         holders = [name for name in holders if not has_ending(name, _WEIGHTS_OR_TABLES)]
     if not holders and not _hold_sets(inspection):

@@ -4,6 +4,7 @@ or as notes.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Collection, Sequence
 from itertools import chain
@@ -15,6 +16,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import CommandLine
 from imagenet_prep.hints import Hint, join_hints
 from imagenet_prep.init.column_options import unused_columns
+from imagenet_prep.init.doubled_folders import doubts_of_doubled
 from imagenet_prep.init.file_endings import ARCHIVES, ending_of
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.label_tables import LabelsFile, LabelsRefusal
@@ -49,6 +51,8 @@ def find_unread(inspection: Inspection, interpretation: Interpretation) -> Unrea
     unread = UnreadFiles(list(interpretation.losses), list(interpretation.skip_notes), [])
     unread.losses += _outside_of_containers(inspection, interpretation)
     unread.losses += _absent_images(inspection, interpretation)
+    if interpretation.proposal is not None:
+        unread.losses += doubts_of_doubled(inspection, interpretation.proposal)
     read_files = {*(interpretation.annotation_files or ()), *interpretation.list_files}
     read_tables = set(read_files)
     if interpretation.table is not None:
@@ -256,8 +260,22 @@ def _fault(inspection: Inspection, reason: str, names: Sequence[str], tool: str 
             hint = f"unpack {them}, or move {them} away"
     else:
         hint = _TO_CSV.format("their" if reason == "annotations" else "the")
+        why_unread, remedy = _why_unread(inspection, names[0], tool)
+        if why_unread:
+            expected += f": {why_unread}"
+        if remedy:
+            hint = f"{remedy}; or {hint}"
         hint = _hint_for_tool(inspection, tool) or hint
     return InputError(f"{inspection.folder}{problem}", expected, hint)
+
+
+def _why_unread(inspection: Inspection, name: str, tool: str) -> tuple[str, str]:
+    """The reason why a tool's file is not read, and what to do; ("", "") if it is not known."""
+    for format in all_formats().values():
+        if format.tool == tool and format.why_unread is not None:
+            with contextlib.suppress(InputError):
+                return format.why_unread(inspection.folder / name)
+    return "", ""
 
 
 def _hint_for_tool(inspection: Inspection, tool: str) -> str:
@@ -277,7 +295,8 @@ def _hint_for_tool(inspection: Inspection, tool: str) -> str:
             continue
         unused = unused_columns(inspection, format.structure, interpretation.proposal)
         command = inspection.command(**{"as": format.structure, **dict.fromkeys(unused)})
-        return Hint("to read them: ", command)
+        count = f"{interpretation.labelled:,} of {number_of(interpretation.total, 'image')}"
+        return Hint(f"to read them, for {count}: ", command)
     if not refusing:
         return ""
     return Hint("to see what prevents it: ", inspection.command(**{"as": refusing}))

@@ -70,7 +70,7 @@ def list_arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
 
 def _read_names(path: Path) -> list[str]:
     """The names of classes in a text, one a line."""
-    text = read_plain(path).decode("utf-8", "replace")
+    text = read_plain(path).decode("utf-8-sig", "replace")
     stripped_lines = (line.strip() for line in text.split("\n"))
     return [name for name in stripped_lines if name]
 

@@ -56,6 +56,10 @@ _NOUNS = {"arrays": "array"}
 """The name of one file of a kind, if its key in `source` is a plural."""
 
 
+_FEW = 2
+"""Images next to files of so many times as many samples are pictures of a description."""
+
+
 class _SampleFiles(Struct, frozen=True):
     """Files of samples, as they are read.
 
@@ -85,9 +89,8 @@ def _recognise(
     names = find(inspection)
     if not names:
         return None
-    certainty = ONLY_IF_ASKED
-    if set(inspection.items) <= set(names):
-        certainty = CERTAIN + 1
+    pictures = set(inspection.items).difference(names)
+    certainty = ONLY_IF_ASKED if pictures else CERTAIN + 1
     meaning = f"a record for each sample of the {_NOUNS.get(kind, kind)} files"
     file_name, _, column = (inspection.options.label or "").rpartition(":")
     try:
@@ -103,6 +106,8 @@ def _recognise(
     if files.alternatives:
         meaning += ", with one of its columns as the class"
     samples, table = files.samples, files.table
+    if _FEW * len(pictures) <= len(samples.names):
+        certainty = CERTAIN + 1
     has_classes = bool(samples.class_names)
     remarks = downsampled.remarks_on(names, samples.names, has_classes=has_classes)
     evidence = _evidence(kind, names, files)
