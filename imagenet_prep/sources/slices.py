@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from imagenet_prep import sources
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import mention
+from imagenet_prep.escaping import mention, path_word
 from imagenet_prep.hints import Hint
 from imagenet_prep.storage.durable import write_all
 from imagenet_prep.storage.layout import RAW_NAME
@@ -214,7 +214,7 @@ def gone(path: AnyPath) -> InputError:
     detail = "convert --consume freed its space while it made shards of its images"
     download = mention("download")
     if path.suffix == ".tar" and path.parent.name == RAW_NAME:
-        download = mention("download", str(path.parent.parent))
+        download = mention("download", path_word(str(path.parent.parent)))
     hint = Hint(
         "get it again with ",
         download,
