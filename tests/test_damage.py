@@ -115,6 +115,7 @@ def test_a_manifest_of_another_set(
     )
     if exchanged == "manifest":
         assert "these differ: --quality" in problem.detail
+        assert "; or, if you still have the raw data, move this manifest" in problem.remedy
         return
     assert problem.detail == (
         "it lists other records than the 16 shards here: it is of another set, or the shards are"
