@@ -229,6 +229,16 @@ class Layout(Struct, frozen=True):
         """Whether the folder has a finished set, or sets with prefixes."""
         return self.manifest_path.is_file() or (self.state_dir / SETS_NAME).is_dir()
 
+    def sets_near(self) -> list[AnyPath]:
+        """The folder above a folder of raw data or of state if it has shards; else the sets below;
+        none for a folder that has shards.
+        """
+        if self.find_shards():
+            return []
+        above = self.output_dir.parent
+        is_within = self.output_dir.name in (RAW_NAME, STATE_NAME)
+        return [above] if is_within and Layout(above).find_shards() else self.sets_below()
+
     def _folders_in(self, folder: Path) -> list[Path]:
         """The folders in a folder, except hidden ones, raw data and state."""
         names: list[str] = []
