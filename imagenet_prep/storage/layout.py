@@ -230,8 +230,8 @@ class Layout(Struct, frozen=True):
         return self.manifest_path.is_file() or (self.state_dir / SETS_NAME).is_dir()
 
     def sets_near(self) -> list[AnyPath]:
-        """The folder above a folder of raw data or of state if it has shards; else the sets below;
-        none for a folder that has shards.
+        """The folder above a folder of raw data or of state if it has shards, otherwise the sets
+        below; none for a folder that has shards.
         """
         if self.find_shards():
             return []
