@@ -89,7 +89,9 @@ def find_astray(layout: Layout, key: str) -> Astray | None:
     for folder in dict.fromkeys(folders):
         if not _may_be_folder(folder):
             return _no_folder(layout, folder)
-        if fault := export_fault(folder):
+        if local_or_none(folder) is not None and (
+            fault := export_fault(folder)
+        ):  # exports are local
             return Astray(fault, _EXPECTED_COPIES, "", advice=_NAME_WITH_RAW)
         in_data_dir = folder == layout.data_dir and folder != layout.raw_dir
         raw_dir = layout.own_raw_dir if in_data_dir else folder

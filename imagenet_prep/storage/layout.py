@@ -397,9 +397,10 @@ class Layout(Struct, frozen=True):
         "" without raw data in it.
         """
         is_elsewhere = self.raw is not None or self.output is not None
-        if is_elsewhere or not self.own_raw_dir.is_dir() or not is_command_line():
+        raw_dir = local_or_none(self.own_raw_dir)
+        if is_elsewhere or raw_dir is None or not raw_dir.is_dir() or not is_command_line():
             return ""
-        rerun = rerun_elsewhere(self.data_dir, "NEW_FOLDER", (("raw", self.own_raw_dir),))
+        rerun = rerun_elsewhere(self.data_dir, "NEW_FOLDER", (("raw", raw_dir),))
         if rerun is None:
             return ""
         return Hint("read the raw data there and write to another folder: ", rerun)
