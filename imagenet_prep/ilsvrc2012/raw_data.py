@@ -214,9 +214,7 @@ def _download(layout: Layout) -> StageStatus:
         for key, archive in archives.items()
     ]
     present = [path for path in paths if path.is_file()]
-    begun = 0
-    if layout.reads_own_raw:
-        begun = sum(_count(layout.raw_partial_dir, suffix) for suffix in (".tar.part", ".gz.part"))
+    begun = _count_begun(layout) if layout.reads_own_raw else 0
     sources = _present_sources(layout)
     damages = [source.damage for source in sources if source.damage]
     damage = damages[0] if damages else ""
@@ -229,6 +227,12 @@ def _download(layout: Layout) -> StageStatus:
     inputs = len(sources) + bool(find_annotations(layout, facts.TRAIN))
     state = "partly" if damage else _state(inputs, len(archives), begun > 0)
     return StageStatus("download", state, "; ".join(details))
+
+
+def _count_begun(layout: Layout) -> int:
+    """The number of archives whose download was started and is not complete."""
+    tars = _count(layout.raw_partial_dir, ".tar.part")
+    return tars + _count(layout.raw_partial_dir, ".gz.part")
 
 
 def _other_copies(sources: Sequence[ImageSource]) -> list[str]:

@@ -26,6 +26,7 @@ from imagenet_prep.init.table_forms import (
 from imagenet_prep.recipes.joined_tables import spread
 from imagenet_prep.recipes.labels_file import LINES, LabelTable
 from imagenet_prep.recipes.path_matching import folders_to_strip, match
+from imagenet_prep.recipes.path_parts import composed
 from imagenet_prep.recipes.table_rows import LabelsFault, form_of
 from imagenet_prep.text import either, number_of
 
@@ -168,7 +169,7 @@ def _decode(content: bytes) -> str:
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
         encoding = "utf-16"
     text = content.decode(encoding, "replace")
-    return text.lower().replace("\\", "/")
+    return composed(text).lower().replace("\\", "/")
 
 
 def _names_of_several_words(names: Iterable[str]) -> list[str]:

@@ -48,6 +48,7 @@ def find_unread(inspection: Inspection, interpretation: Interpretation) -> Unrea
     """The files of a folder that an interpretation leaves out."""
     unread = UnreadFiles(list(interpretation.losses), list(interpretation.skip_notes), [])
     unread.losses += _outside_of_containers(inspection, interpretation)
+    unread.losses += _absent_images(inspection, interpretation)
     read_files = {*(interpretation.annotation_files or ()), *interpretation.list_files}
     read_tables = set(read_files)
     if interpretation.table is not None:
@@ -98,6 +99,23 @@ def _outside_of_containers(
         place = f" outside of {place}"
         losses.append(_unread_fault(inspection, inspection.noun, items, expected, place))
     return losses
+
+
+def _absent_images(inspection: Inspection, interpretation: Interpretation) -> list[InputError]:
+    """The fault of each list that names images that are not there."""
+    if interpretation.proposal is None:
+        return []
+    noun, folder = inspection.noun, inspection.folder
+    faults: list[InputError] = []
+    for name, absent in interpretation.proposal.absent.items():
+        if absent:
+            is_, them = ("is", "it") if len(absent) == 1 else ("are", "them")
+            count = number_of(len(absent), noun)
+            problem = f"{folder / name} names {count} that {is_} not in {folder}: {listed(absent)}"
+            expected = f"expected the name of one of the {noun}s in each line"
+            hint = f"add {them}, or take {them} out of the list"
+            faults.append(InputError(problem, expected, hint))
+    return faults
 
 
 def _add_annotations(

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.classes import Classes
-from imagenet_prep.recipes.json_faults import json_line, json_reason, read_json
+from imagenet_prep.recipes.json_faults import json_line, json_reason, parse_json
 from imagenet_prep.recipes.label_cells import are_all
 from imagenet_prep.recipes.names_of_classes import CLASS_ID, NamesOfClasses
 from imagenet_prep.recipes.recipe_file import RecipeFile
@@ -128,7 +128,7 @@ class _NamesFault(ValueError):  # noqa: N818 - the data is at fault, no error of
 
 def _from_json(text: str) -> NamesOfClasses | None:
     try:
-        value = read_json(text)
+        value = parse_json(text)
     except (RecursionError, ValueError) as error:
         line = json_line(error, text)
         place = f", line {line}" if line else ""

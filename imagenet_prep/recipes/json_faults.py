@@ -1,4 +1,4 @@
-"""read_json; json_reason, json_line: its error -> the reason for a message, without the words of
+"""parse_json; json_reason, json_line: its error -> the reason for a message, without the words of
 Python, and the line.
 """
 
@@ -15,7 +15,7 @@ _HALF_PAIR = re.compile(
 _LONG_NUMBER = re.compile(r"\d{4301}")
 
 
-def read_json(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """The value of a JSON text; raises UnicodeEncodeError for half of a surrogate pair, which the
     escapes of JSON can write and UTF-8 can't.
     """

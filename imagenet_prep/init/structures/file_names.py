@@ -53,6 +53,7 @@ def recognise(inspection: Inspection) -> Interpretation | None:
         splits=_splits_of_folders(labels),
         written_lists=lists.divided if lists else {},
         written_labels=labels,
+        absent=lists.absent if lists else {},
     )
     return Interpretation(
         POSSIBLE,
