@@ -22,7 +22,7 @@ from imagenet_prep.ilsvrc2012.astray import own_images, refuse_astray, refuse_un
 from imagenet_prep.ilsvrc2012.box_search import BOX_ARCHIVES, find_annotations, find_boxes_csv
 from imagenet_prep.ilsvrc2012.class_parts import WHOLE, Part
 from imagenet_prep.ilsvrc2012.coming_needs import Coming, needs_behind, note_on_other_shards
-from imagenet_prep.ilsvrc2012.raw_data import find_source, has_images
+from imagenet_prep.ilsvrc2012.raw_data import find_source, has_images, hint_to_raw_data_below
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.reading.shard import Shard
@@ -107,7 +107,7 @@ def run(
     layout.refuse_urls()
     progress = progress or Silent()
     _refuse_own_images(layout)
-    with hold(layout.lock_paths):
+    with hold(layout.lock_paths, instead=layout.advice_if_read_only):
         work = _RunWork.find(layout, fetching, options, extract)
         fetched = _fetch(layout, work, progress)
         extracted = untar(layout, engine, progress=progress) if extract else None
@@ -366,7 +366,8 @@ def _refuse_images_elsewhere(layout: Layout, keys: Collection[str]) -> None:
         raise InputError(
             f"{layout.raw_dir} lacks {' and '.join(missing_splits)} images",
             f"run downloads images only to {layout.own_raw_dir}, not to the folder of --raw",
-            f"put them into {layout.raw_dir}; or leave out --raw, and run downloads what "
+            hint_to_raw_data_below(layout, find_source)
+            or f"put them into {layout.raw_dir}; or leave out --raw, and run downloads what "
             f"{layout.own_raw_dir} lacks",
         )
 

@@ -4,11 +4,11 @@ convert.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from imagenet_prep.escaping import OptionValues, command
+from imagenet_prep.escaping import OptionValues, command, quoted
 from imagenet_prep.fetch import BASE_URL
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
@@ -119,11 +119,27 @@ def where_annotated(layout: Layout) -> Layout | None:
 
 
 def hint_to_own_raw_data(layout: Layout) -> str:
-    """The advice if DATA_DIR/raw-data has images, and --raw names another folder; or ""."""
+    """The advice if --raw names a DATA_DIR in place of its raw-data, or a folder without images
+    while DATA_DIR/raw-data has some; or "".
+    """
+    if hint := hint_to_raw_data_below(layout, find_source):
+        return hint
     without_raw = replace(layout, raw=None)
     if layout.reads_own_raw or not any(find_source(without_raw, split) for split in facts.SPLITS):
         return ""
     return f"name a folder that holds them with --raw, such as {layout.own_raw_dir}"
+
+
+def hint_to_raw_data_below(layout: Layout, find: Callable[[Layout, str], object | None]) -> str:
+    """The advice if --raw names a DATA_DIR in place of its raw-data, where ``find`` finds a split;
+    or "".
+    """
+    if layout.raw is None:
+        return ""
+    below = replace(layout, raw=layout.raw / RAW_NAME)
+    if not any(find(below, split) for split in facts.SPLITS):
+        return ""
+    return Hint(f"run the same command with --raw {quoted(str(below.raw))}")
 
 
 def how_to_get(layout: Layout, key: str) -> Hint:

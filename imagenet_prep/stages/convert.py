@@ -88,7 +88,8 @@ def convert(
             "expected --consume or --rank, not both",
             "leave out one of the two",
         )
-    with contextlib.nullcontext() if share else hold(layout.lock_paths):
+    lock = hold(layout.lock_paths, instead=layout.advice_if_read_only)
+    with contextlib.nullcontext() if share else lock:
         planned = _Conversion.plan_set(layout, engine, options, dataset, share, progress)
         planned = planned.joined()
         part = f"{share.name}-{run_name()}" if share else ""
