@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import runpy
+import shlex
 import shutil
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ import pytest
 import tf_fixture
 from existing import existing
 from made_sets import annotated, flip
+from running import command_here
 
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import make
@@ -36,10 +40,17 @@ PAGES = Path(__file__).parents[1] / "docs" / "train"
 def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """72 photographs of 4 classes, with boxes, small ones: networks see 64 pixels of them."""
     folder = tmp_path_factory.mktemp("classes")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(photographs, "photograph_size", lambda seed: (120, 90))
+    with small_photographs():
         source = make(folder / "made", classes=4, per_class=18, validation=8)
     return annotated(folder / "data", source).data_dir
+
+
+@contextlib.contextmanager
+def small_photographs() -> Iterator[None]:
+    """Photographs are drawn with 120x90 pixels: to draw them takes a tenth of the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(photographs, "photograph_size", lambda seed: (120, 90))
+        yield
 
 
 def programs(page: str, data_dir: Path) -> list[str]:
@@ -138,7 +149,7 @@ def test_two_hosts_share_a_global_batch_of_jax(classes: Path, tmp_path: Path) ->
 
 
 def printed_here(program: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    """What a program prints, run in this process, which has TensorFlow: its import takes most of
+    """What a program prints, run in this process, which has the framework: its import takes most of
     the time.
     """
     (folder / "train.py").write_text(program)
@@ -173,7 +184,7 @@ def test_every_page_has_a_test() -> None:
     ]
 
 
-def test_the_tutorial_runs(tmp_path: Path) -> None:
+def test_the_tutorial_runs(inside: Path, torch: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """The cells of the notebook, which are the blocks of the page: each ends with status 0, except
     the verify of a damaged shard, 3.
     """
@@ -184,17 +195,27 @@ def test_the_tutorial_runs(tmp_path: Path) -> None:
     for cell in cells:
         if not cell.startswith(("!", "%")):
             assert cell.count("range(6)") == 1  # two epochs show as much
-            out = printed(cell.replace("range(6)", "range(2)"), tmp_path)
+            out = printed_here(cell.replace("range(6)", "range(2)"), inside, capsys)
             losses = [float(each) for each in re.findall(r"loss ([\d.]+)", out)]
             assert len(losses) == 2
             assert losses[-1] < losses[0]
             continue
         script = re.sub(r"^%pip install .*\n", "", cell + "\n")
         script = re.sub(r"^!", "", script, flags=re.M)
-        script = script.replace("imagenet-prep ", f"{sys.executable} -m imagenet_prep ")
-        done = subprocess.run(["bash", "-ec", script], cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == (3 if "dd of" in cell else 0), done.stderr
-        if "demo demo-data" in cell:
+        if "demo demo-data" in script:
+            done = made_demo(script)
             verdict = re.search(r"^```\n(.*)\n```$", text, re.M)
             assert verdict
             assert verdict[1] in done.stdout
+            continue
+        script = script.replace("imagenet-prep ", f"{sys.executable} -m imagenet_prep ")
+        done = subprocess.run(["bash", "-ec", script], cwd=inside, capture_output=True, text=True)
+        assert done.returncode == (3 if "dd of" in script else 0), done.stderr
+
+
+def made_demo(script: str) -> subprocess.CompletedProcess[str]:
+    """What the command that makes the demo prints, with small photographs."""
+    program, *words = shlex.split(script)
+    assert program == "imagenet-prep"
+    with small_photographs():
+        return command_here(*words)

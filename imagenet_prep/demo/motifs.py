@@ -123,10 +123,11 @@ def draw_thing(motif: Motif, size: Size) -> tuple[Image.Image, Image.Image]:
 
 def _light_from_above(image: Image.Image) -> Image.Image:
     """Darken an RGB image towards its lower edge."""
+    width, height = image.size
     darker_below = [255 - level * 5 // 8 for level in range(256)]
-    gradient = Image.linear_gradient("L").resize(image.size)
-    shade = gradient.point(darker_below)
-    return ImageChops.multiply(image, Image.merge("RGB", (shade, shade, shade)))
+    column = Image.linear_gradient("L").crop((0, 0, 1, 256)).resize((1, height))
+    shade = column.point(darker_below).convert("RGB")
+    return ImageChops.multiply(image, shade.resize((width, height), Image.Resampling.NEAREST))
 
 
 def _draw_mark(

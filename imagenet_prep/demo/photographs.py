@@ -208,15 +208,17 @@ def _add_grain(rng: random.Random, image: Image.Image) -> Image.Image:
     coarse = _noise(rng, (width // 2, height // 2))
     coarse = coarse.resize(image.size, Image.Resampling.BILINEAR)
     fine = _noise(rng, image.size)
-    noise = Image.blend(fine.convert("RGB"), coarse.convert("RGB"), 0.4)
-    noisy_image = ImageChops.overlay(image, noise)
+    noise = Image.blend(fine, coarse, 0.4)
+    noisy_image = ImageChops.overlay(image, noise.convert("RGB"))
     return Image.blend(image, noisy_image, rng.uniform(0.22, 0.46))
 
 
 def _gradient(size: Size, above: Sequence[int], below: Sequence[int]) -> Image.Image:
     """An RGB image from the colour ``above`` to that ``below``."""
+    width, height = size
     two_pixels = Image.frombytes("RGB", (1, 2), bytes([*above, *below]))
-    return two_pixels.resize(size, Image.Resampling.BICUBIC)
+    column = two_pixels.resize((1, height), Image.Resampling.BICUBIC)
+    return column.resize((width, height), Image.Resampling.NEAREST)
 
 
 def _noise(rng: random.Random, size: Size) -> Image.Image:
