@@ -16,7 +16,7 @@ SAME = (
     "By their manifests and checksums, both sets hold the same records in the same shards and "
     "order. Whether the data agree with these, imagenet-prep verify tells."
 )
-"""Of sets whose images were not read: a changed byte, or a label, may be hidden."""
+"""diff does not read equal shards: a changed byte or label may be hidden."""
 
 
 def print_diff(difference: Difference, limit: int) -> None:
