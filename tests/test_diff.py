@@ -75,7 +75,7 @@ def test_equal_manifests_are_no_word_of_equal_data(plain: Layout, tmp_path: Path
     printed = prep("diff", plain.data_dir, copy.data_dir).stdout
     assert "Both sets" not in printed
     assert "By their manifests and checksums" in printed
-    assert "imagenet-prep verify tells" in printed
+    assert "verify tells whether the data agree" in printed
 
 
 @pytest.mark.parametrize("with_index", [False, True])

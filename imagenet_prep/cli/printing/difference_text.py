@@ -14,7 +14,7 @@ SHOWN_SHARDS = 20
 
 SAME = (
     "By their manifests and checksums, both sets hold the same records in the same shards and "
-    "order. Whether the data agree with these, imagenet-prep verify tells."
+    "order. The command verify tells whether the data agree with these."
 )
 """diff does not read equal shards: a changed byte or label may be hidden."""
 
