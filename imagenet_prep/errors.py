@@ -4,7 +4,8 @@ what was expected and found, and what to do next.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from imagenet_prep.hints import Hint, install_extra, join_hints
@@ -133,7 +134,12 @@ def all_of(obstacles: Sequence[InputError]) -> InputError:
 
 
 class IncompleteError(InputError):
-    """Images of the data set are missing from the input."""
+    """Images of the data set are missing from the input.
+
+    ``lacks`` says what each split lacks; it is empty if that is not known.
+    """
+
+    lacks: Mapping[str, str] = MappingProxyType({})
 
 
 class OtherCopyError(InputError):

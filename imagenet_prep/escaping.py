@@ -154,16 +154,18 @@ def rerun(settings: OptionValues = ()) -> CommandLine:
     return command_line([program(), *sys.argv[1:], *_options(settings)])
 
 
-def rerun_elsewhere(folder: object, other: object) -> CommandLine | None:
-    """The command of this process with another folder in place of one; None if it doesn't name
-    that folder.
+def rerun_elsewhere(
+    folder: object, other: object, settings: OptionValues = ()
+) -> CommandLine | None:
+    """The command of this process with another folder in place of one, and ``settings`` added;
+    None if it doesn't name that folder.
     """
     words = sys.argv[1:]
     places = [place for place, word in enumerate(words) if str(Path(word)) == str(folder)]
     if not places or places[0] == 0:  # the first word is the command
         return None
     words[places[0]] = path_word(str(other))
-    return command_line([program(), *words])
+    return command_line([program(), *words, *_options(settings)])
 
 
 def _options(settings: OptionValues) -> Iterator[str]:

@@ -14,15 +14,15 @@ from msgspec.structs import replace
 from imagenet_prep.checks.verdict import Depth, Verdict, load_verdict
 from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageError
 from imagenet_prep.escaping import command
+from imagenet_prep.fetch.addresses import host_of
 from imagenet_prep.fetch.providers import HuggingFaceSite, KaggleSite, Site
-from imagenet_prep.fetch.session import host_of
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.astray import own_images, refuse_astray, refuse_unread
 from imagenet_prep.ilsvrc2012.box_search import BOX_ARCHIVES, find_annotations, find_boxes_csv
 from imagenet_prep.ilsvrc2012.class_parts import WHOLE, Part
 from imagenet_prep.ilsvrc2012.coming_needs import Coming, needs_behind, note_on_other_shards
-from imagenet_prep.ilsvrc2012.raw_data import find_source, has_images
+from imagenet_prep.ilsvrc2012.raw_data import find_source, has_images, hint_to_raw_data_below
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.reading.shard import Shard
@@ -106,10 +106,8 @@ def run(
     """
     layout.refuse_urls()
     progress = progress or Silent()
-    if own := own_images(layout):
-        proposed = Hint("for your own data set: ", command("init", own))
-        progress.note(Hint(f"{own} holds images without ImageNet's names; ", proposed))
-    with hold(layout.lock_paths):
+    _refuse_own_images(layout)
+    with hold(layout.lock_paths, instead=layout.advice_if_read_only):
         work = _RunWork.find(layout, fetching, options, extract)
         fetched = _fetch(layout, work, progress)
         extracted = untar(layout, engine, progress=progress) if extract else None
@@ -117,6 +115,24 @@ def run(
         converted = convert(layout, engine, options, progress=progress)
     verdict = verify(layout, engine, progress=progress)
     return RunSummary(fetched, extracted, annotated, converted, verdict)
+
+
+def _refuse_own_images(layout: Layout) -> None:
+    """Raise UsageError for images of the user's own where no image of ImageNet is: a download of
+    ImageNet was not meant.
+    """
+    own = own_images(layout)
+    if own is None:
+        return
+    raise UsageError(
+        f"{own} holds images without ImageNet's names, and none of ImageNet's",
+        "expected a folder for ImageNet, which run downloads",
+        Hint(
+            "for your own data set: ",
+            command("init", own),
+            "; for ImageNet, choose another folder",
+        ),
+    )
 
 
 def foresee(
@@ -138,6 +154,7 @@ def foresee(
     """
     layout.refuse_urls()
     progress = progress or Silent()
+    _refuse_own_images(layout)
     work = _RunWork.find(layout, fetching, options, extract)
     if not options.overwrite and (note := note_on_other_shards(layout, options)):
         progress.note(note)
@@ -349,7 +366,8 @@ def _refuse_images_elsewhere(layout: Layout, keys: Collection[str]) -> None:
         raise InputError(
             f"{layout.raw_dir} lacks {' and '.join(missing_splits)} images",
             f"run downloads images only to {layout.own_raw_dir}, not to the folder of --raw",
-            f"put them into {layout.raw_dir}; or leave out --raw, and run downloads what "
+            hint_to_raw_data_below(layout, find_source)
+            or f"put them into {layout.raw_dir}; or leave out --raw, and run downloads what "
             f"{layout.own_raw_dir} lacks",
         )
 

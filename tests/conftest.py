@@ -46,7 +46,7 @@ table_page terminal toy_format toy_source trust twice universal_table upright vo
 wording init_messages misread_folders path_parts recipe_notes words_of_commands words_of_findings
 words_of_reports array_faults rare_annotations words_of_recipes words_of_downloads jpeg order pixels
 same_records raw_elsewhere file_lists object_lists boxes_of_samples planned_sets shards_done
-set_state_units empty_labels
+set_state_units empty_labels folders_named_instead
 """
 """Tests of what no Python changes, by the names of their modules: a second Python is spared them.
 
@@ -61,6 +61,8 @@ LONG = 3600  # seconds that one of the exhaustive tests may take
 # start compiles the whole package again, and each worker of pytest-xdist all modules of tests: half
 # of the suite's processor time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+gc.set_threshold(100_000)  # collection, too, makes 100,000s of objects that live on
 
 signal.signal(
     signal.SIGINT, signal.default_int_handler
@@ -124,7 +126,6 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport | pytest.CollectReport) -> None:

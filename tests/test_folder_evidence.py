@@ -722,6 +722,11 @@ CUB_AT_FAULT = {
         "5 001.Albatross/none.jpg\n",
         "1 image that no class folder has",
     ),
+    "a number that comes twice": (
+        "images.txt",
+        "1 001.Albatross/again.jpg\n",
+        "images.txt, line 5: the number 1 is in a line before, too",
+    ),
     "an image of no split": (
         "train_test_split.txt",
         "",
@@ -804,14 +809,16 @@ def test_a_table_next_to_a_split(tmp_path: Path) -> None:
     assert "2 images without a class, left out: Meta/0.png, Meta/1.png" in text
 
 
-def test_a_list_that_lacks_an_image_is_not_taken(tmp_path: Path) -> None:
-    """val is left out then, with the other images without a class, and the list is named."""
-    text = ANNOTATIONS.partition("\n")[0]
+def test_a_list_that_lacks_an_image_is_a_question(tmp_path: Path) -> None:
+    """The image is named, and the command leaves out that image alone."""
+    text, rest = ANNOTATIONS.split("\n", 1)
     paint(tmp_path / "in", list(TINY_TRAIN | TINY_VAL), {"val/val_annotations.txt": f"{text}\n"})
-    made, said = run_init(tmp_path, "in")
-    assert_same(made, {"train": TINY_TRAIN})
-    assert "val: 2 images without a class, left out" in said
-    assert "val_annotations.txt" in said
+    with pytest.raises(InputError, match=r"val_annotations.txt has no class for 1 image: val/"):
+        run_init(tmp_path, "in")
+    made, _ = run_init(tmp_path, "in", "--as", "labelled-splits")
+    (lacking,) = (path for path in TINY_VAL if path.endswith(rest.split("\t")[0]))
+    named = {path: label for path, label in TINY_VAL.items() if path != lacking}
+    assert_same(made, {"train": TINY_TRAIN, "validation": named})
 
 
 # recipes by hand ----------------------------------------------------------------------------------

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import shlex
 import shutil
 from pathlib import Path
 
 import pytest
 from made_sets import ENGINE, PART, make_flowers
-from running import command
+from running import command, command_here, error_lines, prep_here
 
-from imagenet_prep import convert, repair, untar
+from imagenet_prep import annotate, convert, repair, untar
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012.box_search import find_annotations
@@ -19,6 +22,7 @@ from imagenet_prep.model import ProblemKind
 from imagenet_prep.pipeline import run
 from imagenet_prep.stages.status import status
 from imagenet_prep.stages.verify_raw import verify_raw
+from imagenet_prep.storage import lock
 from imagenet_prep.storage.layout import Layout
 
 CALLS = {
@@ -150,3 +154,56 @@ def test_the_advice_on_data_dirs_own_raw_data_names_data_dir(tiny_data_dir: Path
     ended = command("verify", "--raw", folder, "--depth", "quick", status=3)
     assert f"imagenet-prep download {tiny_data_dir} --only " in ended.stdout
     assert f"download {folder}" not in ended.stdout
+
+
+@pytest.mark.parametrize("name", ["annotate", "convert", "run", "untar"])
+def test_a_data_dir_in_place_of_its_raw_data_is_not_to_be_downloaded_again(
+    tmp_path: Path, tiny_data_dir: Path, name: str
+) -> None:
+    """The archives are one folder below the one that --raw names: the advice names that."""
+    calls = {**CALLS, "annotate": lambda layout: annotate(layout, ENGINE)}
+    with pytest.raises(InputError) as caught:
+        calls[name](Layout(tmp_path / "new", raw=tiny_data_dir))
+    below = tiny_data_dir / "raw-data"
+    assert caught.value.hint == f"run the same command with --raw {below}"
+    calls[name](Layout(tmp_path / "new", raw=below))
+
+
+@pytest.fixture
+def read_only(tiny_data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A DATA_DIR on a file system that is mounted read-only."""
+    access = os.access
+
+    def refuse(path: Path) -> None:
+        if path.is_relative_to(tiny_data_dir):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    def is_allowed(path: Path, mode: int) -> bool:
+        is_below = Path(path).is_relative_to(tiny_data_dir)
+        return access(path, mode) and not (is_below and mode & os.W_OK)
+
+    monkeypatch.setattr(lock, "refuse_blocked", refuse)
+    monkeypatch.setattr(os, "access", is_allowed)
+    return tiny_data_dir
+
+
+@pytest.mark.parametrize("stage", ["annotate", "convert", "run", "untar"])
+def test_a_data_dir_that_can_only_be_read_is_read_from_another(
+    tmp_path: Path, read_only: Path, stage: str
+) -> None:
+    """The advised command reads the raw data there and writes elsewhere."""
+    options = ["--allow-incomplete"] if stage in ("convert", "run") else []
+    hint = error_lines(prep_here(stage, read_only, *options))[-1]
+    _, *advised = shlex.split(hint.partition("folder: ")[2])
+    assert advised[:2] == [stage, "NEW_FOLDER"]
+    assert advised[-2:] == ["--raw", str(read_only / "raw-data")]
+    command_here(*advised, cwd=tmp_path)
+
+
+def test_shards_of_a_data_dir_that_can_only_be_read_go_elsewhere(
+    tmp_path: Path, read_only: Path
+) -> None:
+    """Convert with --output writes nothing into DATA_DIR, not even a lock."""
+    before = files(read_only)
+    convert(Layout(read_only, output=tmp_path / "shards"), ENGINE, PART)
+    assert files(read_only) == before

@@ -16,6 +16,7 @@ from made_folders import picture
 from made_sets import ENGINE, PART, annotated
 from made_tars import save
 from msgspec.structs import replace
+from raw_copies import use_facts
 from running import command
 from test_consume import CONSUME, see
 
@@ -23,15 +24,14 @@ import imagenet_prep
 from imagenet_prep import ConvertOptions, Layout, convert
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
+from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.raw.raw_set import RawSet
-from imagenet_prep.reading.shard import Record
+from imagenet_prep.reading.record import Record
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.recipes.recipe_set import RecipeSet
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:(a part of|the train records have no boxes):UserWarning"
-)
+pytestmark = pytest.mark.filterwarnings("ignore:(a part of|no boxes for train):UserWarning")
 
 WHOLE = ConvertOptions(allow_incomplete=True)
 """How a part of ImageNet is converted, were it not for 1,024 shards of it."""
@@ -233,12 +233,35 @@ def test_what_convert_would_say_is_a_warning(data_dir: Path) -> None:
         opened(Layout(data_dir))
     notes = [str(each.message) for each in said]
     assert not any("shards" in note or "this set" in note for note in notes)
-    (boxes,) = [note for note in notes if "records have no boxes" in note]
+    (boxes,) = [note for note in notes if "no boxes for train" in note]
     annotate = boxes.partition(" is there; to add boxes, run ")[2]
     assert annotate == f"imagenet-prep annotate {data_dir}"
     command(*shlex.split(annotate)[1:])
     assert any(record.boxes for record in opened(Layout(data_dir)))
     assert {each.filename for each in said} == {__file__}
+    with pytest.warns(UserWarning, match="validation images") as said:
+        opened(Layout(data_dir), "validation")
+    assert ["validation images" in str(each.message) for each in said] == [True]
+
+
+def test_only_the_split_that_is_opened_must_be_complete(
+    tiny_data_dir: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Train images are read without a word on validation images, which are not there."""
+    use_facts(monkeypatch, made_tiny)
+    raw_dir = Layout(tiny_data_dir).raw_dir
+    (raw_dir / "ILSVRC2012_img_val.tar").unlink()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        train = imagenet_prep.open(tiny_data_dir, "train", source="raw")
+    assert len(train) == len(made_tiny.of("train"))
+    assert not any("validation" in str(warning.message) for warning in caught)
+    images = {"train": len(train) + 1, "validation": 50}
+    monkeypatch.setattr(facts, "IMAGES", images)
+    with pytest.raises(IncompleteError) as refused:
+        imagenet_prep.open(tiny_data_dir, "train", source="raw")
+    assert refused.value.detail.startswith(f"train: {len(train)} of ")
+    assert "validation" not in str(refused.value)
 
 
 def test_what_can_only_be_read_in_order_is_refused(made: MadeSet, tmp_path: Path) -> None:

@@ -427,7 +427,7 @@ def test_boxes_that_are_there_and_unread_are_a_warning(
     done = command(*words, "--workers", 1)
     file = raw / (facts.ARCHIVES["boxes"].filename if kind == "archive" else ZIP.filename)
     warning = (
-        f"warning: the train records have no boxes, although {file} was there when this set was "
+        f"warning: no boxes for train, although {file} was there when this set was "
         "started; to add boxes, run "
     )
     assert done.stderr.index(warning) < done.stderr.index("Finished writing")

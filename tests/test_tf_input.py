@@ -5,6 +5,7 @@ and what people's own pipelines take.
 from __future__ import annotations
 
 import io
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -281,13 +282,21 @@ def test_compressed_sets_of_recipes_and_parts(tf: Any, tmp_path: Path) -> None:
     from imagenet_prep.tensorflow import dataset
 
     Image.new("RGB", (40, 30)).save(buffer := io.BytesIO(), "JPEG")
-    for name, label in (("good", 1), ("bad", 0)):
+    sizes = {"batch_size": 4, "image_size": 8}
+    for name, labels in {"good": [1], "bad": [0], "later": [1, 2, 0]}.items():
         with records.ShardWriter(tmp_path / name, shards=2, compression="gzip") as shards:
-            for _ in range(6):
+            for label in labels * 6:
                 shards.write({"image/encoded": buffer.getvalue(), "image/class/label": label})
-    assert everything(dataset(tmp_path, "good", batch_size=4, image_size=8))[1] == [0] * 6
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"first class"):
-        everything(dataset(tmp_path, "bad", batch_size=4, image_size=8))
+    assert everything(dataset(tmp_path, "good", **sizes))[1] == [0] * 6
+    advice = re.escape("is the first class, call dataset(..., first_label=0)")
+    with pytest.raises(InputError, match=f"has label 0\nexpected 1.*\nif 0 {advice}"):
+        dataset(tmp_path, "bad", **sizes)
+    later = dataset(tmp_path, "later", **sizes)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=rf"below 1.*; if 0 {advice}.* \[0\]"):
+        everything(later)
+    assert everything(dataset(tmp_path, "bad", **sizes, first_label=0))[1] == [0] * 6
+    from_0 = everything(dataset(tmp_path, "later", **sizes, first_label=0))[1]
+    assert Counter(from_0) == {0: 6, 1: 6, 2: 6}
 
 
 def test_examples_are_parsed(tf: Any, made_set: Layout) -> None:

@@ -9,8 +9,9 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.hints import Hint
 from imagenet_prep.model import State
+from imagenet_prep.state.export_record import refuse_export
 from imagenet_prep.state.set_records import SetRecords
-from imagenet_prep.storage.layout import RAW_NAME, Layout, expected_names
+from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME, Layout, expected_names
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import either, listed
 
@@ -27,6 +28,7 @@ def no_shards(
         InputError: the manifest, which alone says which set this is, is damaged.
     """
     layout = records.layout
+    refuse_export(layout.output_dir)
     if records.plan is None and not layout.demo_path.exists():
         records.require_manifest()  # a damaged one may be of any set
     converted: State = "not started" if records.plan is None else "partly"
@@ -42,7 +44,7 @@ def no_shards(
     if folders:
         return InputError(absence, f"found sets in {listed(map(str, folders))}", retry(folders[0]))
     above = layout.output_dir.parent
-    if layout.output_dir.name == RAW_NAME and Layout(above).find_shards():
+    if layout.output_dir.name in (RAW_NAME, STATE_NAME) and Layout(above).find_shards():
         return InputError(absence, "found shards in the folder above it", retry(above))
     return InputError(
         absence,

@@ -15,7 +15,7 @@ from imagenet_prep.cli.place_checks import folder_fault, write_fault
 from imagenet_prep.cli.terminal import complain
 from imagenet_prep.storage.files import IN_WORDS, absence_of, kind_of
 from imagenet_prep.storage.layout import SETS_NAME, STATE_NAME, Layout
-from imagenet_prep.storage.location import AnyPath, locate, refuse_url, scheme_of
+from imagenet_prep.storage.location import AnyPath, locate, real_path, refuse_url, scheme_of
 from imagenet_prep.storage.refusals import STORAGE_FAULTS
 from imagenet_prep.text import beginning, nearest_words, parse_whole
 
@@ -154,7 +154,7 @@ def _is_state(path: Path) -> bool:
 
     A clone of imagenet-prep has the name of a folder of state, and no file of one.
     """
-    for folder in Path(os.path.realpath(path)).parents:
+    for folder in real_path(path).parents:
         if folder.name == STATE_NAME:
             return any(sign.exists() for sign in _signs_of_state(Layout(folder.parent)))
     return False

@@ -67,6 +67,21 @@ class ShardNote(str):
     __slots__ = ()
 
 
+class SplitNote(str):
+    """A note on one split, which doesn't matter where only another one is read."""
+
+    __slots__ = ("prefix",)
+
+    prefix: str
+
+    @classmethod
+    def of(cls, split: str, text: str) -> SplitNote:
+        """The note on a split."""
+        note = cls(text)
+        note.prefix = split
+        return note
+
+
 class PlannedSet(Struct, frozen=True):
     """A whole data set, planned.
 

@@ -35,6 +35,7 @@ from imagenet_prep.ilsvrc2012.repacked import (
     unzip_command,
 )
 from imagenet_prep.sources.compressed_tars import compression_of, decompress_command
+from imagenet_prep.state.export_record import export_fault
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.durable import move_away
 from imagenet_prep.storage.files import IN_WORDS, absence_of, kind_of, names_in, open_file, scan
@@ -49,6 +50,7 @@ _LOOKED_AT = 50  # names of a folder to look at
 
 _UNFINISHED = (".part", ".partial", ".crdownload", ".download", ".aria2", ".tmp")
 
+_EXPECTED_COPIES = "expected the archives of image-net.org, Kaggle's zip, or folders"
 _NAME_WITH_RAW = "name the folder that has the images with --raw"
 
 TASK_3 = "_t3."
@@ -87,6 +89,10 @@ def find_astray(layout: Layout, key: str) -> Astray | None:
     for folder in dict.fromkeys(folders):
         if not _may_be_folder(folder):
             return _no_folder(layout, folder)
+        if local_or_none(folder) is not None and (
+            fault := export_fault(folder)
+        ):  # exports are local
+            return Astray(fault, _EXPECTED_COPIES, "", advice=_NAME_WITH_RAW)
         in_data_dir = folder == layout.data_dir and folder != layout.raw_dir
         raw_dir = layout.own_raw_dir if in_data_dir else folder
         for name in _archive_names(folder)[:_LOOKED_AT]:
@@ -163,7 +169,7 @@ def _astray_official(path: AnyPath, target: AnyPath, compression: str) -> Astray
     )
 
 
-_UNPACK_ONCE = "expected the archives of image-net.org, Kaggle's zip, or folders: unpack it once"
+_UNPACK_ONCE = f"{_EXPECTED_COPIES}: unpack it once"
 
 
 def _astray_zip(path: AnyPath, head: bytes, split: str, raw_dir: AnyPath) -> Astray | None:

@@ -26,7 +26,7 @@ from imagenet_prep.ilsvrc2012.official import (
     refuse_misplaced,
 )
 from imagenet_prep.model import Engine, Progress
-from imagenet_prep.sources.archive_faults import CutZip, ZipFault
+from imagenet_prep.sources.archive_faults import ZipFault
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.skipped import OTHER_NAMES, SYSTEM_FILES, Skipped, is_system_file
 from imagenet_prep.sources.slices import FileSlices, Row
@@ -102,8 +102,6 @@ class KaggleZip(ImageSource, frozen=True):
                 check_end(view)
             except ZipFault as fault:
                 condition = fault.problem.rstrip(",")
-                if isinstance(fault, CutZip):
-                    condition = "is cut, damaged at its end, or followed by other bytes"
                 return f", which {condition} ({size_text(len(view))})"
         return ""
 

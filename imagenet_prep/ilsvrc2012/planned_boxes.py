@@ -100,8 +100,8 @@ def _note_without_boxes(layout: Layout, split: str) -> str:
             steps,
         )
     return Hint(
-        f"warning: the {split} records have no boxes, although {unread.path} was there "
-        f"{WHEN_STARTED}; to add boxes, run ",
+        f"warning: no boxes for {split}, although {unread.path} was there {WHEN_STARTED}; "
+        "to add boxes, run ",
         steps,
     )
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.kept_notes import WILL_BE_EMPTY
-from imagenet_prep.datasets.planned_set import PlannedSet, PlannedSplit, ShardNote, cut
+from imagenet_prep.datasets.planned_set import PlannedSet, PlannedSplit, ShardNote, SplitNote, cut
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.astray import refuse_empty
@@ -84,7 +84,7 @@ def plan(
             notes += _check_count(split, len(catalog), options.shards(split))
         split_plan, split_notes = _plan_split(catalog, sources[split], layout, options, by_class)
         planned.append(split_plan)
-        notes += split_notes
+        notes += [SplitNote.of(split, note) for note in split_notes]
     expected: dict[str, int] = {}
     for split in facts.SPLITS:
         expected[split] = expected_images(catalogs.get(split), split, options.part, by_class)
@@ -154,17 +154,20 @@ ALLOW_INCOMPLETE = (
 
 def _note_missing_files(sources: Mapping[str, ImageSource], options: ConvertOptions) -> list[str]:
     """Notes on copies that lack files; raises IncompleteError if that is not allowed."""
-    lacking: list[str] = []
+    lacking: dict[str, str] = {}
     for split, source in sources.items():
         if source.missing:
-            lacking.append(f"{split} lacks {source.missing}")
+            lacking[split] = f"{split} lacks {source.missing}"
     if lacking and not options.allow_incomplete:
-        raise IncompleteError(
+        error = IncompleteError(
             f"{options.part.name} is incomplete",
-            "; ".join(lacking),
+            "; ".join(lacking.values()),
             f"get the missing files, or {ALLOW_INCOMPLETE}",
         )
-    return [f"a part of {options.part.name}: {text}" for text in lacking]
+        error.lacks = lacking
+        raise error
+    part = f"a part of {options.part.name}"
+    return [SplitNote.of(split, f"{part}: {text}") for split, text in lacking.items()]
 
 
 def _check_count(split: str, images: int, shards: int) -> list[str]:
@@ -195,7 +198,7 @@ def _check_complete(
     """Check that all images are present; if not,
     the message also names copies that were not read.
     """
-    missing: list[str] = []
+    missing: dict[str, str] = {}
     parts: list[str] = []
     unread: list[str] = []
     has_surplus = is_short = False
@@ -204,14 +207,17 @@ def _check_complete(
         text = missing_text(catalog, split, options.part, by_class)
         if not text:
             continue
-        missing.append(text)
+        missing[split] = text
         has_surplus |= has_too_many(catalog, split, options.part, by_class)
         is_short |= has_too_few(catalog, split, options.part, by_class)
-        parts.append(_part_of(catalog, split, options.part, by_class))
+        parts.append(SplitNote.of(split, _part_of(catalog, split, options.part, by_class)))
         if split in sources:
-            unread += other_copies(layout, sources[split])
+            copies = other_copies(layout, sources[split])
+            unread += [SplitNote.of(split, note) for note in copies]
     if missing and not options.allow_incomplete:
-        error = _other_number(missing, options.part, short=is_short, surplus=has_surplus)
+        deviations = [*missing.values()]
+        error = _other_number(deviations, options.part, short=is_short, surplus=has_surplus)
+        error.lacks = missing
         error.choices = unread
         raise error
     return [*parts, *unread]

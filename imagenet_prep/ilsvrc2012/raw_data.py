@@ -4,11 +4,11 @@ convert.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from imagenet_prep.escaping import OptionValues, command
+from imagenet_prep.escaping import OptionValues, command, quoted
 from imagenet_prep.fetch import BASE_URL
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
@@ -119,11 +119,27 @@ def where_annotated(layout: Layout) -> Layout | None:
 
 
 def hint_to_own_raw_data(layout: Layout) -> str:
-    """The advice if DATA_DIR/raw-data has images, and --raw names another folder; or ""."""
+    """The advice if --raw names a DATA_DIR in place of its raw-data, or a folder without images
+    while DATA_DIR/raw-data has some; or "".
+    """
+    if hint := hint_to_raw_data_below(layout, find_source):
+        return hint
     without_raw = replace(layout, raw=None)
     if layout.reads_own_raw or not any(find_source(without_raw, split) for split in facts.SPLITS):
         return ""
     return f"name a folder that holds them with --raw, such as {layout.own_raw_dir}"
+
+
+def hint_to_raw_data_below(layout: Layout, find: Callable[[Layout, str], object | None]) -> str:
+    """The advice if --raw names a DATA_DIR in place of its raw-data, where ``find`` finds a split;
+    or "".
+    """
+    if layout.raw is None:
+        return ""
+    below = replace(layout, raw=layout.raw / RAW_NAME)
+    if not any(find(below, split) for split in facts.SPLITS):
+        return ""
+    return Hint(f"run the same command with --raw {quoted(str(below.raw))}")
 
 
 def how_to_get(layout: Layout, key: str) -> Hint:
@@ -192,27 +208,38 @@ def stages_before(layout: Layout, classes: Mapping[str, int]) -> tuple[StageStat
 
 
 def _download(layout: Layout) -> StageStatus:
-    archives = {key: facts.ARCHIVES[key] for key in facts.DEFAULT_ARCHIVES}
-    paths = [
-        layout.archive_path(archive) if key in facts.SPLITS else layout.extra_path(archive)
-        for key, archive in archives.items()
-    ]
-    present = [path for path in paths if path.is_file()]
-    begun = 0
-    if layout.reads_own_raw:
-        begun = sum(_count(layout.raw_partial_dir, suffix) for suffix in (".tar.part", ".gz.part"))
+    archive_count = len(facts.DEFAULT_ARCHIVES)
+    present = _present_archives(layout)
+    begun = _count_begun(layout) if layout.reads_own_raw else 0
     sources = _present_sources(layout)
-    damages = [source.damage for source in sources if source.damage]
-    damage = damages[0] if damages else ""
+    damage = next((source.damage for source in sources if source.damage), "")
     copies = _other_copies(sources)
     details: list[str] = []
     if present or begun or not copies:  # another copy requires none of the archives
-        details.append(_archives_text(layout, present, len(archives), begun))
+        details.append(_archives_text(layout, present, archive_count, begun))
     if copies:
         details.append(f"images in {' and '.join(copies)}{damage}")
     inputs = len(sources) + bool(find_annotations(layout, facts.TRAIN))
-    state = "partly" if damage else _state(inputs, len(archives), begun > 0)
+    state = "partly" if damage else _state(inputs, archive_count, begun > 0)
     return StageStatus("download", state, "; ".join(details))
+
+
+def _present_archives(layout: Layout) -> list[AnyPath]:
+    """The archives that download fetches by default, and that are there."""
+    paths: list[AnyPath] = []
+    for key in facts.DEFAULT_ARCHIVES:
+        archive = facts.ARCHIVES[key]
+        is_of_split = key in facts.SPLITS
+        path = layout.archive_path(archive) if is_of_split else layout.extra_path(archive)
+        if path.is_file():
+            paths.append(path)
+    return paths
+
+
+def _count_begun(layout: Layout) -> int:
+    """The number of archives whose download was started and is not complete."""
+    tars = _count(layout.raw_partial_dir, ".tar.part")
+    return tars + _count(layout.raw_partial_dir, ".gz.part")
 
 
 def _other_copies(sources: Sequence[ImageSource]) -> list[str]:

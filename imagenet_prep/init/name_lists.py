@@ -13,7 +13,7 @@ from msgspec import Struct
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.recipes.joined_tables import family_of, split_in
 from imagenet_prep.recipes.path_matching import unique_rows, without_ending
-from imagenet_prep.recipes.path_parts import base_name, suffix_of
+from imagenet_prep.recipes.path_parts import base_name, composed, suffix_of
 from imagenet_prep.storage.files import read_plain
 
 _ENDINGS = (".txt", ".lst", ".list")
@@ -30,6 +30,7 @@ class NameList(Struct, frozen=True):
         family: the words of its name without the split.
         rows: the image of each line.
         texts: what follows the name in each line; "" for nothing.
+        absent: the names of images that are not there.
     """
 
     name: str
@@ -37,6 +38,7 @@ class NameList(Struct, frozen=True):
     family: tuple[str, ...]
     rows: Sequence[int]
     texts: Sequence[str]
+    absent: Sequence[str] = ()
 
     @property
     def joins_splits(self) -> bool:
@@ -45,7 +47,7 @@ class NameList(Struct, frozen=True):
 
 
 def find_name_lists(inspection: Inspection) -> list[NameList]:
-    """The lists each line of which starts with the name of an image; those of train and validation
+    """The lists most lines of which start with the name of an image; those of train and validation
     in one are left out.
 
     A line has a name, or a name, a blank and a text.
@@ -81,27 +83,38 @@ def _is_in_parts(name_list: NameList, parts: set[tuple[tuple[str, ...], str]]) -
 
 
 def _read_list(folder: Path, name: str, namings: Sequence[Mapping[str, int]]) -> NameList | None:
-    """A list of names; None if a line names no image."""
-    content = read_plain(folder / name).decode("utf-8-sig", "replace")
+    """A list of names; None if less than half of its lines name an image."""
+    image_names, texts = _read_lines(folder / name)
+    for row_by_name in namings:
+        rows = [row_by_name.get(image_name, -1) for image_name in image_names]
+        found_rows = [row for row in rows if row >= 0]
+        if not found_rows or 2 * len(found_rows) < len(rows):
+            continue
+        if len(set(found_rows)) == len(found_rows):
+            absent = [image_names[line] for line, row in enumerate(rows) if row < 0]
+            kept_texts = [texts[line] for line, row in enumerate(rows) if row >= 0]
+            file_name = base_name(name)
+            split, family = split_in(file_name), family_of(file_name)
+            return NameList(name, split, family, found_rows, kept_texts, absent)
+    return None
+
+
+def _read_lines(path: Path) -> tuple[list[str], list[str]]:
+    """The first word of each line, which may name an image, and the text after it."""
+    content = read_plain(path).decode("utf-8-sig", "replace")
     image_names: list[str] = []
     texts: list[str] = []
     for line in content.splitlines():
         if line.strip() and not line.startswith("#"):
             image_name, _, text = line.strip().partition(" ")
-            image_names.append(image_name)
+            image_names.append(composed(image_name))
             texts.append(text.strip())
-    for row_by_name in namings:
-        rows = [row_by_name.get(image_name, -1) for image_name in image_names]
-        if min(rows, default=-1) < 0:
-            continue
-        if len(set(rows)) == len(rows):
-            file_name = base_name(name)
-            return NameList(name, split_in(file_name), family_of(file_name), rows, texts)
-    return None
+    return image_names, texts
 
 
 def _namings(items: Sequence[str]) -> Iterator[Mapping[str, int]]:
     """The image of each name, for each way to name images."""
+    items = list(map(composed, items))
     file_names = [name.rpartition("/")[2] for name in items]
     stems = list(map(without_ending, file_names))
     yield unique_rows(items)

@@ -45,6 +45,7 @@ class Proposal(Struct, frozen=True):
         remarks: what a reader of the recipe must know of the source, a line each.
         first_label: the number of the first class, if the format of the source says it.
         in_named_folders: whether the recipe must name each folder of files: others are between.
+        absent: by list of splits or of classes the files that it names and that are not there.
     """
 
     kind: str
@@ -67,6 +68,7 @@ class Proposal(Struct, frozen=True):
     remarks: Sequence[str] = ()
     first_label: int | None = None
     in_named_folders: bool = False
+    absent: Mapping[str, Sequence[str]] = {}
 
     @property
     def split_names(self) -> list[str]:
@@ -87,7 +89,7 @@ class Proposal(Struct, frozen=True):
 
     def divide(self, lists: SplitLists) -> Proposal:
         """The same files, divided by lists: the recipe names them, or those that init writes."""
-        proposal = replace(self, names=lists.names, splits={})
+        proposal = replace(self, names=lists.names, splits={}, absent=lists.absent)
         if lists.is_plain:
             return replace(proposal, lists=lists.files)
         return replace(proposal, written_lists=lists.divided)
@@ -117,8 +119,8 @@ class DoubtError(InputError):
         outcome: what it did, for a note.
     """
 
-    aim = ""
-    outcome = "accepted"
+    aim: str
+    outcome: str
 
     @classmethod
     def of(cls, aim: str, outcome: str, *lines: str) -> DoubtError:

@@ -32,12 +32,15 @@ class SplitLists(Struct, frozen=True):
     Args:
         files: the file of each split, from the folder.
         divided: the images of each split.
-        is_plain: whether each line is a name and nothing else, so that a recipe can name the files.
+        is_plain: whether each line is the name of an image and nothing else, so that a recipe can
+            name the files.
+        absent: by file the images that it names and that are not there.
     """
 
     files: Mapping[str, str]
     divided: Mapping[str, Sequence[str]]
     is_plain: bool
+    absent: Mapping[str, Sequence[str]] = {}
 
     @property
     def names(self) -> list[str]:
@@ -62,7 +65,7 @@ def find_split_lists(inspection: Inspection, names: Sequence[str], lead: str) ->
 def read_split_lists(
     inspection: Inspection, files: Mapping[str, str], names: Sequence[str], lead: str
 ) -> SplitLists | None:
-    """The images that list files name; None if a line names no image, or two name the same.
+    """The images that list files name; None if most lines of one name none, or two the same.
 
     Args:
         inspection: the folder.
@@ -74,17 +77,32 @@ def read_split_lists(
     strip = inspection.options.strip
     is_plain = True
     divided: dict[str, list[str]] = {}
+    absent_by_file: dict[str, list[str]] = {}
     for split, list_name in files.items():
         path = inspection.folder / list_name
-        rows = _plain_rows(path, names, base, strip)
-        if not rows:
+        rows, absent = _plain_rows(path, names, base, strip)
+        if absent or not rows:
+            rows_of_column, absent_of_column = _rows_of_column(path, names, base, strip)
+            if not rows or len(absent_of_column) < len(absent):
+                rows, absent = rows_of_column, absent_of_column
             is_plain = False
-            rows = _rows_of_column(path, names, base, strip)
         if not rows:
             return None
         divided[split] = [names[row] for row in rows]
-    lists = SplitLists(files, divided, is_plain)
+        if absent:
+            absent_by_file[list_name] = absent
+    lists = SplitLists(files, divided, is_plain, absent_by_file)
     if len(set(lists.names)) < len(lists.names):
+        return None
+    return lists
+
+
+def read_whole_lists(
+    inspection: Inspection, files: Mapping[str, str], names: Sequence[str], lead: str
+) -> SplitLists | None:
+    """The images that lists name which the user chose; None if a line names none."""
+    lists = read_split_lists(inspection, files, names, lead)
+    if lists is None or lists.absent:
         return None
     return lists
 
@@ -157,30 +175,43 @@ def _splits_by_row(table: LabelsFile) -> Iterator[tuple[int, str]]:
             yield row, column.splits[str(value)]
 
 
-def _plain_rows(path: Path, names: Sequence[str], base: Path, strip: str | None) -> list[int]:
-    """The image of each line, where each line is a name; none otherwise."""
+_Rows = tuple[list[int], list[str]]
+"""The images of lines, and the lines that name none."""
+
+
+def _plain_rows(path: Path, names: Sequence[str], base: Path, strip: str | None) -> _Rows:
+    """The image of each line, where most lines are names; none otherwise."""
     with contextlib.suppress(InputError):
         lines = read_file_list(path, base).names
-        rows = match(lines, names, base, path, strip)
-        if min(rows, default=-1) >= 0:
-            return rows
-    return []
+        return _most(lines, match(lines, names, base, path, strip))
+    return [], []
 
 
-def _rows_of_column(path: Path, names: Sequence[str], base: Path, strip: str | None) -> list[int]:
-    """The image of each line, by the only column that has their names;
+def _rows_of_column(path: Path, names: Sequence[str], base: Path, strip: str | None) -> _Rows:
+    """The image of each line, by the column that has most of their names;
     none if there is no such column.
     """
     lines = read_cells(path)
     column_count = min(map(len, lines), default=0)
+    found: _Rows = ([], [])
     for column in range(column_count):
         texts = [cells[column] for cells in lines]
         rows = match(texts, names, base, path, strip)
-        if rows[0] < 0:
-            rows = rows[1:]  # the first line may be a header
-        if min(rows, default=-1) >= 0:
-            return rows
-    return []
+        if rows[0] < 0:  # the first line may be a header
+            texts, rows = texts[1:], rows[1:]
+        of_column = _most(texts, rows)
+        if len(of_column[0]) > len(found[0]):
+            found = of_column
+    return found
+
+
+def _most(texts: Sequence[str], rows: Sequence[int]) -> _Rows:
+    """The images of lines and the lines that name none; nothing if those are more."""
+    absent = [text for text, row in zip(texts, rows, strict=True) if row < 0]
+    found_rows = [row for row in rows if row >= 0]
+    if len(absent) > len(found_rows):
+        return [], []
+    return found_rows, absent
 
 
 def read_cells(path: Path) -> list[list[str]]:

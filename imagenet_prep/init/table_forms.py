@@ -27,7 +27,7 @@ from imagenet_prep.recipes import labels_file, table_rows, typed_values
 from imagenet_prep.recipes.joined_tables import family_of
 from imagenet_prep.recipes.labels_file import LABELS, PATHS, LabelTable
 from imagenet_prep.recipes.path_matching import without_ending
-from imagenet_prep.recipes.path_parts import base_name
+from imagenet_prep.recipes.path_parts import base_name, composed
 from imagenet_prep.recipes.table_rows import Form, LabelsFault, form_of
 
 _PROBED = 50  # lines that tell the form of a file
@@ -63,7 +63,8 @@ class Sought(Struct, frozen=True):
 def last_name(path: str) -> str:
     """The name of a file or a folder without the folders above it, in lower case."""
     posix_path = path.replace("\\", "/").rstrip("/")
-    return posix_path.rpartition("/")[2].lower()
+    file_name = posix_path.rpartition("/")[2]
+    return composed(file_name).lower()
 
 
 class TableForm(Struct):

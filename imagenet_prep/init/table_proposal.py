@@ -13,7 +13,7 @@ from imagenet_prep.init.split_lists import (
     SplitLists,
     find_split_lists,
     find_split_table,
-    read_split_lists,
+    read_whole_lists,
 )
 from imagenet_prep.init.split_options import named_folders, named_lists
 from imagenet_prep.recipes.splits import splits_above
@@ -61,7 +61,7 @@ def _lists_of(inspection: Inspection, table: LabelsFile, items: Sequence[str]) -
     or another table.
     """
     if files := named_lists(inspection):
-        return read_split_lists(inspection, files, items, "")
+        return read_whole_lists(inspection, files, items, "")
     ways_to_divide = [
         lists
         for lists in find_split_lists(inspection, items, "")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
+from imagenet_prep.ilsvrc2012.facts import validation_filename
 from imagenet_prep.reading.absent_sets import no_split_named
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.reading.values import any_number
@@ -71,8 +72,8 @@ def open(  # noqa: PLR0913 - options of the public interface, by keyword
     "train")``.
 
     With ``source="raw"`` the same records come straight from the archives or folders that convert
-    would read. All of the data set is listed first, as convert lists it; its messages become
-    warnings. Nothing is written.
+    would read. All of the data set is listed first, as convert lists it; its messages on this split
+    become warnings. Nothing is written.
 
     Args:
         data_dir: the folder that holds the shards; with ``source="raw"`` the DATA_DIR of convert.
@@ -89,7 +90,7 @@ def open(  # noqa: PLR0913 - options of the public interface, by keyword
     Raises:
         InputError: the shards of this split can't be read or lack one; raw data is missing or
             damaged.
-        IncompleteError: images of the data set are missing, and the options don't allow it.
+        IncompleteError: images of the split are missing, and the options don't allow it.
         UsageError: no split is named, raw data can only be read in its order, or an option or
             recipe is wrong.
     """
@@ -149,9 +150,9 @@ def _open_raw(
         registry.refuse_other_set(set_records, dataset)
     except UsageError as error:
         raise _without_recipe(error, set_records) from None
-    planned = _plan(dataset, set_records, engine, options)
+    planned = _plan(dataset, set_records, engine, options, split)
     for note in planned.notes:
-        if isinstance(note, ShardNote):
+        if isinstance(note, ShardNote) or _is_of_other(note, split):
             continue
         text = note_of_reading(note, layout)
         if text:
@@ -166,18 +167,34 @@ def _open_raw(
 
 
 def _plan(
-    dataset: Dataset, records: SetRecords, engine: Engine, options: MakingOptions
+    dataset: Dataset, records: SetRecords, engine: Engine, options: MakingOptions, split: str
 ) -> PlannedSet:
-    """The plan of the set; the error for a part of ImageNet has the argument of ``open``."""
+    """The plan of the set, of which only ``split`` must be complete; the error for a part of
+    ImageNet has the argument of ``open``.
+    """
     from imagenet_prep.ilsvrc2012.planning import ALLOW_INCOMPLETE
+    from imagenet_prep.ilsvrc2012.settings import ConvertOptions
     from imagenet_prep.model import Silent
 
     try:
         return dataset.plan(records, engine, options, Silent())
     except IncompleteError as error:
+        is_of_others = bool(error.lacks) and split not in error.lacks
+        if is_of_others and isinstance(options, ConvertOptions):
+            part_options = options.replace(allow_incomplete=True)
+            return dataset.plan(records, engine, part_options, Silent())
         accepting = "accept a part: options=imagenet_prep.ConvertOptions(allow_incomplete=True)"
         error.hint = error.hint.replace(ALLOW_INCOMPLETE, accepting)
+        error.detail = error.lacks.get(split, error.detail)
+        error.choices = [choice for choice in error.choices if not _is_of_other(choice, split)]
         raise
+
+
+def _is_of_other(note: str, split: str) -> bool:
+    """Whether a note is on another split."""
+    from imagenet_prep.datasets.planned_set import SplitNote
+
+    return isinstance(note, SplitNote) and note.prefix != split
 
 
 def _without_recipe(error: UsageError, records: SetRecords) -> UsageError:
@@ -269,8 +286,8 @@ def _joined(records: ShardSet, path: _Path, data_dir: _Path) -> list[Any]:
         hint = "add a value for each record, by its file name"
         if isinstance(value_by_name, _RealByImage):
             hint = (
-                f"a list of {_VALIDATION:,} values is for the names {_name_of_image(1)} to "
-                f"{_name_of_image(_VALIDATION)}; for other names, give {{file name: value}}"
+                f"a list of {_VALIDATION:,} values is for the names {validation_filename(1)} to "
+                f"{validation_filename(_VALIDATION)}; for other names, give {{file name: value}}"
             )
         raise InputError(
             f"{path} has no value for {number_of(len(lacking), 'record')} of {shards}",
@@ -316,12 +333,8 @@ def _load_values(path: Path) -> dict[str, Any]:
         raise _other_content(path, f"the JSON value {json.dumps(content)[:40]}")
     if len(content) != _VALIDATION:
         raise _other_content(path, f"a list of {number_of(len(content), 'value')}")
-    return _RealByImage({_name_of_image(number): value for number, value in enumerate(content, 1)})
-
-
-def _name_of_image(number: int) -> str:
-    """The file name of a validation image of ImageNet; the first one is number 1."""
-    return f"ILSVRC2012_val_{number:08d}.JPEG"
+    by_image = {validation_filename(number): value for number, value in enumerate(content, 1)}
+    return _RealByImage(by_image)
 
 
 def _refuse_no_file(path: Path) -> None:

@@ -8,10 +8,11 @@ from collections.abc import Collection
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.reading.damage_words import is_recorded, remedy
+from imagenet_prep.state.export_record import refuse_export
 from imagenet_prep.storage.files import absence_of, kind_in_words
 from imagenet_prep.storage.layout import Layout, expected_names, parse_shard_name
 from imagenet_prep.storage.location import AnyPath, local_or_none
-from imagenet_prep.text import either
+from imagenet_prep.text import either, listed
 
 
 def refuse_no_folder(folder: AnyPath) -> None:
@@ -44,8 +45,16 @@ def no_split_named(place: object, splits: Collection[str]) -> UsageError:
 
 def no_such_split(layout: Layout, split: str, splits: Collection[str]) -> InputError:
     """The error for a split that the folder does not have; ``splits`` are those that it has."""
+    refuse_export(layout.output_dir)
     detail = expected_names(split)
     hint = f"name the folder that holds the {split} shards"
+    elsewhere = layout.sets_near()
+    if elsewhere:
+        return InputError(
+            f"no {split} shards in {layout.output_dir}",
+            f"found shards in {listed(map(str, elsewhere))}",
+            f"name the folder that holds the shards: {elsewhere[0]}",
+        )
     if splits:
         hint = f"name a split of this folder: {either(sorted(splits))}; or {hint}"
     return InputError(f"no {split} shards in {layout.output_dir}", detail, hint)

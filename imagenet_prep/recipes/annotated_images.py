@@ -313,14 +313,10 @@ def files_by_stem(
             if path is None or path in paths_taken_before:
                 continue
             if path == _AMBIGUOUS:
-                end = _known_end(paths, key)
                 pairs = _keyed_paths(folders, ending, root)
+                end = _known_end(paths, key)
                 candidates = {os.path.relpath(path, root) for name, path in pairs if name == end}
-                problem = f"several annotations fit {names[row]}: {listed(sorted(candidates))}"
-                places = {os.path.normpath(below(root, text)) for text in folders}
-                outer = [place for place in places if not _is_within(place, places)]
-                others = f"the others out of {listed(sorted(outer))}"
-                raise _ambiguous(problem, f"keep one of these files, and move {others}")
+                raise _several_fit(names[row], candidates, folders, root)
             if row_of_path.setdefault(path, row) != row:
                 problem = f"{path} fits {names[row_of_path[path]]} and {names[row]}"
                 raise _ambiguous(
@@ -338,6 +334,17 @@ def _is_within(folder: str, folders: Iterable[str]) -> bool:
 
 _AMBIGUOUS = Path()
 """Stands for several files of one name."""
+
+
+def _several_fit(
+    image: str, candidates: Iterable[str], folders: Sequence[str], root: Path
+) -> InputError:
+    """The error for an image that several files of these folders fit."""
+    problem = f"several annotations fit {image}: {listed(sorted(candidates))}"
+    places = {os.path.normpath(below(root, text)) for text in folders}
+    outer = [place for place in places if not _is_within(place, places)]
+    others = f"the others out of {listed(sorted(outer))}"
+    return _ambiguous(problem, f"keep one of these files, and move {others}")
 
 
 def _ambiguous(problem: str, hint: str) -> InputError:

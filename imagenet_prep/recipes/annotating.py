@@ -35,7 +35,7 @@ from imagenet_prep.recipes.row_marks import RowMarks
 from imagenet_prep.recipes.schema import Boxes, listed_texts
 from imagenet_prep.sources.catalog import MASK_STAMP, Catalog
 from imagenet_prep.sources.names import below, edges_of, text_of
-from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.storage.location import AnyPath, real_path
 from imagenet_prep.text import listed, number_of, one_of
 from imagenet_prep.tfrecord.inception import EDGES
 
@@ -317,7 +317,7 @@ def stamp_of(paths: Sequence[Path]) -> list[Any] | None:
     """The folder of an image's masks, as text, and their times of change; None without masks."""
     if not paths:
         return None
-    folder = os.path.realpath(paths[0].parent)
+    folder = real_path(paths[0].parent)
     times = [path.stat().st_mtime_ns for path in paths]
     name = f"masks in {folder}"
     if len(times) == 1:

@@ -14,6 +14,7 @@ from itertools import accumulate, chain, pairwise
 import numpy as np
 from msgspec import Struct
 
+from imagenet_prep.datasets.planned_set import SplitNote
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.inputs import Inputs
@@ -426,5 +427,5 @@ def missing_classes(classes: Mapping[str, Collection[str]]) -> list[str]:
         missing = [name for name in all_classes if name not in present_classes]
         if missing:
             lack = f"lacks {len(missing):,} of {count}: {listed(missing)}"
-            warnings.append(f"warning: split {split} {lack}")
+            warnings.append(SplitNote.of(split, f"warning: split {split} {lack}"))
     return warnings

@@ -18,9 +18,9 @@ from imagenet_prep.recipes.labels import Labelled
 from imagenet_prep.recipes.misread_folders import (
     Misread,
     mask_folders,
+    masks_in_classes,
     misread,
     misread_inner,
-    mixed_masks,
     nested,
 )
 from imagenet_prep.recipes.path_parts import base_name
@@ -305,4 +305,4 @@ def _folders_in(folder: AnyPath) -> list[str]:
 
 def misread_masks(files: ClassFolders) -> Misread | None:
     """The folders of masks, or the masks among images, that would be misread as classes."""
-    return mask_folders(files) or mixed_masks(files.names(), files)
+    return mask_folders(files) or masks_in_classes(files.names(), files)

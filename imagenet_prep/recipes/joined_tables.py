@@ -23,18 +23,9 @@ def join_tables(tables: Sequence[tuple[str, LabelTable, AnyPath]]) -> LabelTable
     Raises:
         InputError: one of them has labels, and another one has none.
     """
+    _refuse_some_without_labels(tables)
+    tables = _alike(tables)
     _, first_table, _ = tables[0]
-    paths_without_labels = [path for _, table, path in tables if table.labels is None]
-    if 0 < len(paths_without_labels) < len(tables):
-        path_with_labels = next(path for _, table, path in tables if table.labels is not None)
-        path = paths_without_labels[0]
-        problem = f"{path_with_labels} has a column of labels, and {path} has none"
-        expected = "expected a column of labels in every file, or in none"
-        hint = f"add this column to {path.name}; for images without a label, leave its cells empty"
-        raise InputError(problem, expected, hint)
-    if len({table.is_text for _, table, _ in tables}) > 1:
-        tables = [(split, _with_texts(table), path) for split, table, path in tables]
-        _, first_table, _ = tables[0]
     names = dict.fromkeys(name for _, table, _ in tables for name in table.columns)
     columns: dict[str, list[Any]] = {name: [] for name in names}
     paths: list[str] = []
@@ -62,6 +53,29 @@ def join_tables(tables: Sequence[tuple[str, LabelTable, AnyPath]]) -> LabelTable
         splits=splits,
         sections=sections,
     )
+
+
+def _refuse_some_without_labels(tables: Sequence[tuple[str, LabelTable, AnyPath]]) -> None:
+    """Raise InputError if some of the tables have labels, and others have none."""
+    paths_without_labels = [path for _, table, path in tables if table.labels is None]
+    paths_with_labels = [path for _, table, path in tables if table.labels is not None]
+    if not paths_with_labels or not paths_without_labels:
+        return
+    path = paths_without_labels[0]
+    raise InputError(
+        f"{paths_with_labels[0]} has a column of labels, and {path} has none",
+        "expected a column of labels in every file, or in none",
+        f"add this column to {path.name}; for images without a label, leave its cells empty",
+    )
+
+
+def _alike(
+    tables: Sequence[tuple[str, LabelTable, AnyPath]],
+) -> Sequence[tuple[str, LabelTable, AnyPath]]:
+    """The tables, all of them of texts if one is."""
+    if len({table.is_text for _, table, _ in tables}) == 1:
+        return tables
+    return [(split, _with_texts(table), path) for split, table, path in tables]
 
 
 def _with_texts(table: LabelTable) -> LabelTable:

@@ -54,7 +54,6 @@ def match_files(
         InputError: something is not matched, unless the recipe says otherwise.
     """
     keys = label_policies(file)
-    notes: list[str] = []
     places = listed(map(str, table.paths_of_files(path)))
     strip = file.recipe.strip
     file_of_line = np.array(match_table(table, listing.names, inputs.base, path, strip))
@@ -63,48 +62,68 @@ def match_files(
     rows[file_of_line[matched_lines]] = matched_lines
     unmatched_lines = np.flatnonzero(file_of_line < 0).tolist()
     unmatched_files = np.flatnonzero(rows < 0).tolist()
-    lines_are_refused = keys.missing == "error"
-    files_are_refused = bool(unmatched_files) and keys.unlabelled in (None, "error")
-    if unmatched_lines and (lines_are_refused or files_are_refused):
+    if unmatched_lines and _are_refused(keys, unmatched_files):
         unmatched_paths = _paths_with_places(table, unmatched_lines)
         refuse_namesakes(places, unmatched_paths, listing.names, strip or "")
     may_match_none = keys.unlabelled == "keep" and keys.missing == "ignore"
     if not len(matched_lines) and not may_match_none:
         raise _none_matched(table, listing, places, strip)
-    if keys.unlabelled != "keep":
-        unlabelled = [listing.names[row] for row in unmatched_files]
-        files_have = number_of(len(unlabelled), "file has", "files have")
-        notes += left_out(
-            f"{files_have} no label in {places}",
-            unlabelled,
-            keys.unlabelled or "error",
-            "expected a label for every file",
-            "add the labels, or leave such files out with labels: {file: ..., unlabelled: skip}",
-        )
+    notes = _note_on_files(keys, [listing.names[row] for row in unmatched_files], places)
     repeated_lines = np.setdiff1d(matched_lines, rows).tolist()
-    paths_mean = number_of(len(repeated_lines), "path means", "paths mean")
-    notes += left_out(
+    notes += _note_on_repeats(keys, _paths_with_places(table, repeated_lines), places)
+    if unmatched_lines and len(listing) < len(inputs.listing):
+        unmatched_lines = _unlisted_lines(file, inputs, table, path, unmatched_lines)
+    unmatched_paths = _paths_with_places(table, unmatched_lines)
+    notes += _note_on_paths(keys, unmatched_paths, places, inputs.origin)
+    return rows, notes
+
+
+def _are_refused(keys: Labels, unmatched_files: Sequence[int]) -> bool:
+    """Whether a line without a file, or these files without a line, are an error."""
+    files_are_refused = bool(unmatched_files) and keys.unlabelled in (None, "error")
+    return keys.missing == "error" or files_are_refused
+
+
+def _note_on_files(keys: Labels, files: Sequence[str], places: str) -> list[str]:
+    """The note on files without a line, unless the recipe keeps them."""
+    if keys.unlabelled == "keep":
+        return []
+    files_have = number_of(len(files), "file has", "files have")
+    return left_out(
+        f"{files_have} no label in {places}",
+        files,
+        keys.unlabelled or "error",
+        "expected a label for every file",
+        "add the labels, or leave such files out with labels: {file: ..., unlabelled: skip}",
+    )
+
+
+def _note_on_repeats(keys: Labels, paths: Sequence[str], places: str) -> list[str]:
+    """The note on lines whose file is that of a later line."""
+    paths_mean = number_of(len(paths), "path means", "paths mean")
+    return left_out(
         f"{places}: {paths_mean} the same file as a later one",
-        _paths_with_places(table, repeated_lines),
+        paths,
         keys.missing,
         "expected every file once",
         "remove such lines, or skip them with labels: {file: ..., missing: ignore}",
     )
-    if unmatched_lines and len(listing) < len(inputs.listing):
-        unmatched_lines = _unlisted_lines(file, inputs, table, path, unmatched_lines)
+
+
+def _note_on_paths(keys: Labels, paths: Sequence[str], places: str, origin: object) -> list[str]:
+    """The note on lines without a file."""
     paths_are = number_of(
-        len(unmatched_lines),
+        len(paths),
         "path is not that of one file in the source",
         "paths are not those of one file each in the source",
     )
-    notes += left_out(
+    return left_out(
         f"{places}: {paths_are}",
-        _paths_with_places(table, unmatched_lines),
+        paths,
         keys.missing,
-        f"expected the path of one of the files in {inputs.origin}",
+        f"expected the path of one of the files in {origin}",
         "remove such lines, or skip them with labels: {file: ..., missing: ignore}",
     )
-    return rows, notes
 
 
 def _none_matched(

@@ -195,19 +195,7 @@ def _number_labels(
 
     A row of several has 1 for its label. Raises LabelsFault.
     """
-    assert table.labels is not None
-    try:
-        kind, values = typed(table.labels, table.lines, table.is_text)
-    except LabelsFault as fault:
-        raise LabelsFault(fault.line, f"label: {fault.reason}") from fault
-    if kind == "float":
-        _refuse_floats(file, values, table)
-        values = [_as_whole(value) for value in values]
-        kind = "int64"
-    are_numbers = kind == "int64"
-    if are_numbers:
-        _refuse_two_signs(file, values, table)
-        values = [_without_no_label(value) for value in values]
+    are_numbers, values = _typed_labels(file, table)
     single_values = flat_labels(values) if table.is_several else values
     class_values = set(single_values)
     class_values.discard(None)
@@ -227,6 +215,27 @@ def _number_labels(
     several = _several_labels(values, table, place_of)
     are_labelled = [int(value is not None) for value in values]
     return classes, are_labelled, several
+
+
+def _typed_labels(file: RecipeFile, table: LabelTable) -> tuple[bool, list[Any]]:
+    """Whether the labels of a table are numbers, and the labels, None where there is none.
+
+    Raises:
+        LabelsFault: a label is no whole number, or the labels are -1 and 1 alone.
+    """
+    assert table.labels is not None
+    try:
+        kind, values = typed(table.labels, table.lines, table.is_text)
+    except LabelsFault as fault:
+        raise LabelsFault(fault.line, f"label: {fault.reason}") from fault
+    if kind == "float":
+        _refuse_floats(file, values, table)
+        values = [_as_whole(value) for value in values]
+        kind = "int64"
+    if kind != "int64":
+        return False, values
+    _refuse_two_signs(file, values, table)
+    return True, [_without_no_label(value) for value in values]
 
 
 def _refuse_floats(file: RecipeFile, values: Sequence[Any], table: LabelTable) -> None:

@@ -190,35 +190,52 @@ def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
     lines, columns_by_name = rows
     columns = dict(columns_by_name)
     if not header or form in ("lines", "words"):
-        path = path or "1"
-        if label is None and path == "1" and "2" in columns:
-            label = "2"
+        path, label = _numbered_columns(columns, path, label)
     is_text = form not in ("jsonl", "json")
     if not columns:
         return LabelTable([], lines, None, {}, is_text)
     path = _column([*columns], path, PATHS, "path", may_lack_header=is_text)
     hot_names = one_hot if isinstance(one_hot, (list, tuple)) else ()
     _refuse_two_purposes(path, split, [*hot_names, *([label] if isinstance(label, str) else [])])
-    splits: list[str | None] | None = None
-    if split is not None:
-        splits = _take_splits(columns, split)
+    splits = None if split is None else _take_splits(columns, split)
     if one_hot:
-        hot_names = hot_names or one_hot_columns(columns)
-        if not hot_names:
-            raise HeaderFault(0, NO_HOT_COLUMN)
-        hot_columns = _take_columns(columns, hot_names)
-        columns[_HOT] = hot_labels(hot_columns, lines)
+        _join_hot_columns(columns, hot_names, lines)
         label = _HOT
     table = _build_table(lines, columns, path, label, is_text)
-    table = replace(table, unit=_unit_of(form))
-    if splits is not None:
-        table = replace(table, splits=splits)
+    table = replace(table, unit=_unit_of(form), splits=splits)
     if several and table.labels is not None:
         table = _with_several(table, several)
     if _has_repeats(table):
         table = _without_repeats(table)
         _refuse_twice(table)
     return table
+
+
+def _numbered_columns(
+    columns: Mapping[str, object], path: str | None, label: str | bool | None
+) -> tuple[str, str | bool | None]:
+    """The columns of paths and labels in a table without a header, which are the first two by
+    default.
+    """
+    path = path or "1"
+    if label is None and path == "1" and "2" in columns:
+        label = "2"
+    return path, label
+
+
+def _join_hot_columns(
+    columns: dict[str, list[Any]], names: Sequence[str], lines: Sequence[int]
+) -> None:
+    """Put one column of labels in place of the one-hot ones: these ``names``, or all that look so.
+
+    Raises:
+        LabelsFault: there is none.
+    """
+    names = names or one_hot_columns(columns)
+    if not names:
+        raise HeaderFault(0, NO_HOT_COLUMN)
+    hot_columns = _take_columns(columns, names)
+    columns[_HOT] = hot_labels(hot_columns, lines)
 
 
 def _has_repeats(table: LabelTable) -> bool:

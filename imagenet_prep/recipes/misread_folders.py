@@ -15,10 +15,8 @@ from imagenet_prep.recipes.splits import split_names
 from imagenet_prep.sources.names import Names
 from imagenet_prep.text import listed
 
-_PAIRED = 0.9
-"""The least share of the files of a folder of masks are called as files of another folder,
-at the least.
-"""
+_PAIRED = 0.5
+"""The least share of the files of a folder of masks that are called as files of another folder."""
 
 _MASKED = 0.1
 """The least number of masks next to their images in a set that has masks."""
@@ -222,10 +220,8 @@ def _images_of_masks(names: Names) -> dict[str, str]:
     return image_by_mask
 
 
-def mixed_masks(names: Names, classes: Iterable[str] = ()) -> Misread | None:
-    """The evidence for masks next to their images: a.jpg and a_mask.png; perhaps in the folders of
-    ``classes``.
-    """
+def mixed_masks(names: Names) -> str | None:
+    """The evidence for masks next to their images: a.jpg and a_mask.png."""
     image_by_mask = _images_of_masks(names)
     least = _MASKED * len(names)
     if not image_by_mask or len(image_by_mask) < least:
@@ -235,6 +231,13 @@ def mixed_masks(names: Names, classes: Iterable[str] = ()) -> Misread | None:
     if not masks or len(masks) < least:
         return None
     have = "has the name of a mask" if len(masks) == 1 else "have the names of masks"
-    problem = f"{len(masks):,} of {len(names):,} files {have}: {listed(masks)}"
+    return f"{len(masks):,} of {len(names):,} files {have}: {listed(masks)}"
+
+
+def masks_in_classes(names: Names, classes: Iterable[str]) -> Misread | None:
+    """The masks next to their images in the folders of ``classes``; ``names`` are their files."""
+    problem = mixed_masks(names)
+    if problem is None:
+        return None
     all_classes = f"{_all_classes(list(classes))}, if these are images like the others"
     return Misread(problem, f"{all_classes}; or move the masks to a folder outside")

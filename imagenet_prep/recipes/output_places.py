@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
@@ -13,7 +12,7 @@ from imagenet_prep.sources.names import below
 from imagenet_prep.sources.other_files import absence_in_words
 from imagenet_prep.storage.files import kind_of
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.location import AnyPath, local_or_none
+from imagenet_prep.storage.location import AnyPath, local_or_none, real_path
 
 
 def shards_dir(file: RecipeFile, layout: Layout) -> AnyPath:
@@ -85,6 +84,5 @@ def _path_within(path: Path, folder: AnyPath) -> Path | None:
     local_folder = local_or_none(folder)
     if local_folder is None:
         return None
-    real_path = Path(os.path.realpath(path))  # resolve() fails at a link to itself
-    real_folder = Path(os.path.realpath(local_folder))
-    return real_path.relative_to(real_folder) if real_path.is_relative_to(real_folder) else None
+    full_path, root = real_path(path), real_path(local_folder)
+    return full_path.relative_to(root) if full_path.is_relative_to(root) else None

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from imagenet_prep.recipes.path_parts import composed
 from imagenet_prep.storage.location import AnyPath
 
 
@@ -36,6 +37,12 @@ def match(
     file_names = list(names)
     if strip:
         paths = [path.removeprefix(strip) for path in paths]
+    if not all(map(str.isascii, file_names)):
+        composed_names = list(map(composed, file_names))
+        if len(set(composed_names)) == len(set(file_names)):
+            file_names = composed_names
+            paths = list(map(composed, paths))
+            source_folder, table_folder = composed(source_folder), composed(table_folder)
     table_stem = without_ending(table.name)
     stem = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", table_stem)
     for (cut_name, cut_path), spell in itertools.product(_CUTS, _SPELLINGS):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
@@ -12,6 +13,11 @@ from imagenet_prep.text import number_of
 def base_name(path: str) -> str:
     """The name of a file or folder without the folders around it."""
     return path.rpartition("/")[2]
+
+
+def composed(text: str) -> str:
+    """A text with each letter and its marks as one character: macOS has two in names of files."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def parent_of(path: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep.escaping import escaped
+from imagenet_prep.storage.location import real_path
 
 _PLAIN = re.compile(r"[A-Za-z_/][\w./-]*|\.", re.ASCII)
 YAML_WORDS = ("true", "false", "null")
@@ -76,8 +77,7 @@ def place_in_recipe(path: Path, recipe: Path) -> str:
     """A folder or a file as written in the recipe:
     relative if it is below the recipe, otherwise absolute.
     """
-    full_path = Path(os.path.realpath(path))
-    base = Path(os.path.realpath(recipe.parent))
+    full_path, base = real_path(path), real_path(recipe.parent)
     is_below = full_path.is_relative_to(base) and "DATAPATH" not in os.environ
     return full_path.relative_to(base).as_posix() if is_below else full_path.as_posix()
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from imagenet_prep.recipes.box_policy import Corners, corners_of_size, fault
-from imagenet_prep.recipes.json_faults import json_reason, read_json
+from imagenet_prep.recipes.json_faults import json_reason, parse_json
 from imagenet_prep.text import listed, number_of
 from imagenet_prep.tfrecord.inception import EDGES
 
@@ -36,7 +36,7 @@ def read_objects(value: Any, place: str) -> list[RowObject]:
         return []
     if isinstance(value, str):
         try:
-            value = read_json(value)
+            value = parse_json(value)
         except (ValueError, RecursionError) as error:
             problem = f"{_READ_AS_BOXES}: {json_reason(error)}"
             expected = 'expected {"bbox": [[x, y, width, height], ...], "categories": [...]}'

@@ -14,7 +14,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from imagenet_prep.recipes.json_faults import json_line, json_reason, read_json
+from imagenet_prep.recipes.json_faults import json_line, json_reason, parse_json
 from imagenet_prep.recipes.label_cells import are_all
 from imagenet_prep.text import number_of
 
@@ -341,7 +341,7 @@ def _parse_document(content: bytes) -> Any:
     """The value of a JSON document; raises LabelsFault if it is none."""
     text = open_text(content).read()
     try:
-        return read_json(text)
+        return parse_json(text)
     except (ValueError, RecursionError) as error:
         raise LabelsFault(json_line(error, text), json_reason(error)) from None
 
@@ -391,7 +391,7 @@ def _parse_object(line: str, number: int) -> dict[str, Any]:
         LabelsFault: it is none, or UTF-8 can't write its texts.
     """
     try:
-        row = read_json(line.rstrip("\r\n"))
+        row = parse_json(line.rstrip("\r\n"))
     except (ValueError, RecursionError) as error:
         raise LabelsFault(number, json_reason(error)) from None
     if not isinstance(row, dict):

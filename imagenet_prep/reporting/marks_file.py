@@ -14,7 +14,7 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command, mention
 from imagenet_prep.hints import Hint
-from imagenet_prep.recipes.json_faults import read_json
+from imagenet_prep.recipes.json_faults import parse_json
 from imagenet_prep.recipes.label_cells import are_all
 from imagenet_prep.recipes.labels_file import PATHS
 from imagenet_prep.recipes.table_rows import FILE_ENDING, Form, LabelsFault, form_of, read_rows
@@ -144,7 +144,7 @@ def _read_table(path: AnyPath, form: Form) -> _Table:
 def _names_of_json(content: bytes) -> _Table | None:
     """The table of a JSON list of file names; None for any other content."""
     with contextlib.suppress(ValueError, RecursionError):
-        names = read_json(content.decode("utf-8-sig"))
+        names = parse_json(content.decode("utf-8-sig"))
         if names and isinstance(names, list) and are_all(names, str):
             return range(1, len(names) + 1), {PATHS[0]: names}
     return None

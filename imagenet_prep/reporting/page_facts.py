@@ -234,25 +234,28 @@ def _lines(total: SplitReport, facts: Facts) -> list[Line]:
     subject, manifest = facts.subject, facts.manifest
     published = (subject.published or {}).get(total.split)
     recorded = manifest.totals.get(total.split) if manifest else None
-    # The totals of the manifest also count images that were set aside.
-    expected_totals = None if manifest and manifest.has_set_aside else recorded
-
     expected_images = None if facts.is_foreign else total.expected
-    whole_images = published and published.images
-    lines: list[Line] = [(f"{subject.thing}s", total.records, expected_images, whole_images)]
-    split_number = subject.splits.index(total.split)
-    labels = facts.census.labels(split_number)
-    classes = total.classes if published else len(labels)
-    if classes or subject.has_classes:
-        expected_classes = _expected_classes(facts, published, recorded)
-        lines.append(("classes", classes, expected_classes, published and published.classes))
-    if subject.has_boxes:
-        expected_boxes = expected_totals.boxes if expected_totals and published else None
-        lines.append(("boxes", total.boxes, expected_boxes, published and published.boxes))
     expected_shards = recorded.shards if recorded else None
-    lines.append(("shards", total.shards, expected_shards, published and published.shards))
-    lines.append(("size", size_text(total.bytes), None, None))
-    return lines
+    return [
+        (f"{subject.thing}s", total.records, expected_images, published and published.images),
+        *_class_line(total, facts, published, recorded),
+        *_box_line(total, facts, published, recorded),
+        ("shards", total.shards, expected_shards, published and published.shards),
+        ("size", size_text(total.bytes), None, None),
+    ]
+
+
+def _class_line(
+    total: SplitReport, facts: Facts, published: Published | None, recorded: SplitTotals | None
+) -> list[Line]:
+    """The line of the classes of a split, if the set has classes."""
+    subject = facts.subject
+    labels = facts.census.labels(subject.splits.index(total.split))
+    classes = total.classes if published else len(labels)
+    if not classes and not subject.has_classes:
+        return []
+    expected_classes = _expected_classes(facts, published, recorded)
+    return [("classes", classes, expected_classes, published and published.classes)]
 
 
 def _expected_classes(
@@ -265,6 +268,21 @@ def _expected_classes(
     if published and not recorded and facts.verdict.level != "part":
         return published.classes
     return None
+
+
+def _box_line(
+    total: SplitReport, facts: Facts, published: Published | None, recorded: SplitTotals | None
+) -> list[Line]:
+    """The line of the boxes of a split, if the set has boxes."""
+    if not facts.subject.has_boxes:
+        return []
+    manifest = facts.manifest
+    # The totals of the manifest also count images that were set aside.
+    has_set_aside = manifest is not None and manifest.has_set_aside
+    expected_boxes = None
+    if recorded and published and not has_set_aside:
+        expected_boxes = recorded.boxes
+    return [("boxes", total.boxes, expected_boxes, published and published.boxes)]
 
 
 # problems -----------------------------------------------------------------------------------------

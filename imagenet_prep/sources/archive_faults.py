@@ -45,7 +45,12 @@ class ZipFault(ArchiveFault):
 
 
 class CutZip(ZipFault):
-    """A file that starts like a zip and does not end like one."""
+    """A file that starts like a zip and does not end like one; ``offset`` is its size."""
+
+    @property
+    def problem(self) -> str:
+        """The words after the zip, a verb first."""
+        return "is cut, damaged at its end, or followed by other bytes"
 
 
 class NoZip(ZipFault):

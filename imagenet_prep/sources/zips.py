@@ -169,8 +169,7 @@ def walk_zip(view: FileSlices, hint: str = WHOLE_COPY) -> Iterator[Member]:
 
 def _damaged(path: AnyPath, fault: ZipFault, hint: str = WHOLE_COPY) -> InputError:
     if isinstance(fault, CutZip):
-        size = size_text(fault.offset)
-        what = f"{path} is cut, damaged at its end, or followed by other bytes: it has {size}"
+        what = f"{path} {fault.problem}: it has {size_text(fault.offset)}"
         return InputError(
             what, "expected a zip that ends with its list of files (the central directory)", hint
         )

@@ -25,6 +25,7 @@ from imagenet_prep.ilsvrc2012.astray import refuse_astray
 from imagenet_prep.ilsvrc2012.box_archives import BoxFiles, File, box_files_at
 from imagenet_prep.ilsvrc2012.box_search import BOX_ARCHIVES, BOX_FOLDERS, find_annotations
 from imagenet_prep.ilsvrc2012.boxes import encode_boxes
+from imagenet_prep.ilsvrc2012.raw_data import hint_to_raw_data_below
 from imagenet_prep.model import Box, Done, Engine, Failed, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.sources.tar_members import REMEDY
 from imagenet_prep.storage.files import (
@@ -129,7 +130,7 @@ def annotate(
     sources = {facts.TRAIN: _find_source(facts.TRAIN, layout, boxes)}
     if validation:
         sources[facts.VALIDATION] = _find_source(facts.VALIDATION, layout, None)
-    with hold(layout.lock_paths):
+    with hold(layout.lock_paths, instead=layout.advice_if_read_only):
         splits = [
             _annotate_split(split, source, layout, engine, progress)
             for split, source in sources.items()
@@ -171,7 +172,8 @@ def _find_source(split: str, layout: Layout, boxes: Path | None) -> BoxFiles:
         raise InputError(
             lack_of(layout.raw_dir, f"no annotations of {split} images in {layout.raw_dir}"),
             expected,
-            command("download", layout.data_dir, (("only", archive.key),)),
+            hint_to_raw_data_below(layout, find_annotations)
+            or command("download", layout.data_dir, (("only", archive.key),)),
         )
     return source
 

@@ -106,7 +106,7 @@ def untar(layout: Layout, engine: Engine, *, progress: Progress | None = None) -
     """
     layout.refuse_urls()
     progress = progress or Silent()
-    with hold(layout.lock_paths):
+    with hold(layout.lock_paths, instead=layout.advice_if_read_only):
         sources = _find_sources(layout, progress)
         stamps, catalogs, classes = _list(layout, sources, engine, progress)
         partial = local_path(layout.raw_partial_dir)

@@ -13,7 +13,8 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from imagenet_prep.errors import UsageError
-from imagenet_prep.escaping import OptionValues
+from imagenet_prep.escaping import OptionValues, is_command_line, rerun_elsewhere
+from imagenet_prep.hints import Hint
 from imagenet_prep.storage.location import (
     AnyPath,
     Store,
@@ -228,6 +229,16 @@ class Layout(Struct, frozen=True):
         """Whether the folder has a finished set, or sets with prefixes."""
         return self.manifest_path.is_file() or (self.state_dir / SETS_NAME).is_dir()
 
+    def sets_near(self) -> list[AnyPath]:
+        """The folder above a folder of raw data or of state if it has shards, otherwise the sets
+        below; none for a folder that has shards.
+        """
+        if self.find_shards():
+            return []
+        above = self.output_dir.parent
+        is_within = self.output_dir.name in (RAW_NAME, STATE_NAME)
+        return [above] if is_within and Layout(above).find_shards() else self.sets_below()
+
     def _folders_in(self, folder: Path) -> list[Path]:
         """The folders in a folder, except hidden ones, raw data and state."""
         names: list[str] = []
@@ -368,11 +379,31 @@ class Layout(Struct, frozen=True):
     def lock_paths(self) -> tuple[Path, ...]:
         """Lock files, held while a command writes below DATA_DIR or in the shards' folder.
 
+        A DATA_DIR that can't be written has none if the shards go elsewhere: it is only read, as
+        the folder of ``--raw``.
+
         Object stores have no lock files: a killed run's lock would block others, and two runs at
         once make the same objects with the same bytes.
         """
-        paths = (folder / STATE_NAME / "lock" for folder in (self.data_dir, self.output_dir))
+        folders = [self.data_dir, self.output_dir]
+        if self.output is not None and _is_read_only(self.data_dir):
+            folders.remove(self.data_dir)
+        paths = (folder / STATE_NAME / "lock" for folder in folders)
         return tuple(local for path in paths if (local := local_or_none(path)) is not None)
+
+    @property
+    def advice_if_read_only(self) -> str:
+        """The advice for a DATA_DIR that can only be read: another one that reads its raw data;
+        "" without raw data in it.
+        """
+        is_elsewhere = self.raw is not None or self.output is not None
+        raw_dir = local_or_none(self.own_raw_dir)
+        if is_elsewhere or raw_dir is None or not raw_dir.is_dir() or not is_command_line():
+            return ""
+        rerun = rerun_elsewhere(self.data_dir, "NEW_FOLDER", (("raw", raw_dir),))
+        if rerun is None:
+            return ""
+        return Hint("read the raw data there and write to another folder: ", rerun)
 
     journal_path = _Below("state_dir", "journal.jsonl")
     """One JSON line per finished shard."""
@@ -496,3 +527,12 @@ class Layout(Struct, frozen=True):
 
     bundle_dir = _Below("partial_dir", "bundles")
     """The images of each unfinished shard, if the archive is read in its own order."""
+
+
+def _is_read_only(folder: AnyPath) -> bool:
+    """Whether a local folder exists and a command may not write its state there."""
+    local = local_or_none(folder)
+    if local is None or not local.is_dir():
+        return False
+    state = local / STATE_NAME
+    return not os.access(state if state.is_dir() else local, os.W_OK)

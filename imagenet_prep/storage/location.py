@@ -15,7 +15,7 @@ import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import TypeAlias
+from typing import TypeAlias, overload
 
 from msgspec import Struct
 
@@ -246,6 +246,14 @@ def remembering(folder: AnyPath) -> contextlib.AbstractContextManager[None]:
 def local_or_none(place: AnyPath) -> Path | None:
     """The path of a place on this machine; None if it is in an object store."""
     return None if isinstance(place, Location) else place
+
+
+@overload
+def real_path(place: Path) -> Path: ...
+
+
+@overload
+def real_path(place: Location) -> Location: ...
 
 
 def real_path(place: AnyPath) -> AnyPath:

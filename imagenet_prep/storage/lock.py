@@ -6,13 +6,14 @@ Where the file system has no locks, the names of other files tell who holds one:
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from imagenet_prep.errors import BusyError
+from imagenet_prep.errors import BusyError, WriteError
 from imagenet_prep.escaping import command_line
 from imagenet_prep.hints import Hint
 from imagenet_prep.storage.claims import NO_LOCKS, claimed, find_claims
@@ -94,24 +95,36 @@ os.register_at_fork(after_in_child=_let_go_in_child)
 
 
 @contextlib.contextmanager
-def hold(paths: Iterable[Path]) -> Iterator[None]:
+def hold(paths: Iterable[Path], *, instead: str = "") -> Iterator[None]:
     """Lock the folders of a run, each by its lock file, against other runs; re-entrant within a
-    process.
+    process. ``instead`` is the advice for a folder that can't be written.
 
     Raises:
         BusyError: another process holds it; the error names the process.
         SpaceError: no space is left for the lock.
         WriteError: the folder can't be written, or a broken link has its name.
     """
-    lock_paths = [*paths]
+    with contextlib.ExitStack() as stack:
+        try:
+            _take_all([*paths], stack)
+        except WriteError as error:
+            reason = error.__cause__
+            if not instead or not isinstance(reason, OSError) or reason.errno not in _NOT_WRITABLE:
+                raise
+            raise WriteError(error.what, error.detail, instead) from reason
+        yield
+
+
+_NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
+
+
+def _take_all(lock_paths: Sequence[Path], stack: contextlib.ExitStack) -> None:
     for lock_path in lock_paths:
         with writing(lock_path):
             refuse_blocked(lock_path.parent)  # the real path of a broken link could be made
-    with contextlib.ExitStack() as stack:
-        # Path.resolve raises an error without an errno for a link to itself, before Python 3.13.
-        for path in sorted({os.path.realpath(path) for path in lock_paths}):
-            stack.enter_context(_hold(Path(path)))
-        yield
+    # Path.resolve raises an error without an errno for a link to itself, before Python 3.13.
+    for path in sorted({os.path.realpath(path) for path in lock_paths}):
+        stack.enter_context(_hold(Path(path)))
 
 
 @contextlib.contextmanager

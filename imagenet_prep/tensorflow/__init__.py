@@ -27,6 +27,7 @@ from imagenet_prep.reading.absent_sets import refuse_no_folder
 from imagenet_prep.reading.arguments import whole
 from imagenet_prep.reading.environment import check_rank, rank_in_environment
 from imagenet_prep.reading.left_out import OnDamagedRecord, check_policy
+from imagenet_prep.reading.record import Record
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.state.manifest import find_set, usable_manifest
 from imagenet_prep.state.set_state import SetState
@@ -124,6 +125,7 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
     start: int = 0,
     on_damaged: OnDamagedRecord = "raise",
     unlabelled: int | None = None,
+    first_label: int | None = None,
 ) -> Any:
     """One epoch as a tf.data.Dataset of (images, labels): batches for training, or for an
     evaluation.
@@ -166,6 +168,7 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
             TensorFlow can't decode it), and a warning names each once. Records are read by
             imagenet-prep then, which is slower, and the shape of a batch starts with None.
         unlabelled: the label of images without one, such as -1; None: they are refused.
+        first_label: the number in the records that is label 0; None: that of the manifest, or 1.
 
     Its ``cardinality()`` is the number of batches, if the manifest counts the records; it is
     unknown with ``on_damaged="skip"`` and one reader, since batches may be left without an image.
@@ -182,6 +185,8 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
     _check_numbers(batch_size, image_size, shuffle_buffer, window)
     rank, world = _find_rank(rank, world)
     records = ShardSet(data_dir, split)
+    if first_label is not None:
+        records.first_label = whole("dataset(first_label=", first_label, 0)
     _refuse_unlabelled(records, data_dir, unlabelled)
     if training is None:
         training = split == "train"
@@ -329,13 +334,28 @@ def _refuse_unlabelled(
         raise InputError(what, "expected a label for each image", hint)
 
 
+def _check_label(record: Record, first_label: int) -> None:
+    """Raise InputError for a record without Inception's features, or a label below the first."""
+    label = record.label  # the error names its file, and the recipe's own features
+    if label is None or label >= first_label:
+        return
+    hint = f"write the records again, with labels from {first_label} up"
+    if label >= 0:
+        hint = f"if {label} is the first class, call dataset(..., first_label={label})"
+    raise InputError(
+        f"{record.place} has label {label}",
+        f"expected {first_label}, that of the first class, or more",
+        hint,
+    )
+
+
 def _compare(records: ShardSet, shard_numbers: range, *, allows_damage: bool) -> None:
     """Compare the shards with their manifest, and a record with Inception's format."""
     allowed = (DamagedRecordError,) if allows_damage else ()
     with contextlib.suppress(*allowed):
         first_record = next(iter(records), None)
         if first_record is not None:
-            _ = first_record.label  # the error names its file, and the recipe's own features
+            _check_label(first_record, records.first_label)
     for number in shard_numbers:
         with contextlib.suppress(*allowed):
             records.compare([number])

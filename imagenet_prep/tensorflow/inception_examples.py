@@ -102,6 +102,16 @@ def _resize(image: Any, image_size: int) -> Any:
     return tf.ensure_shape(square, [image_size, image_size, 3])
 
 
+def _label_below(first_label: int) -> str:
+    """The message on a label below that of the first class; the label follows."""
+    advice = f"write the records again, with labels from {first_label} up"
+    if first_label > 0:
+        advice = "if 0 is the first class, call dataset(..., first_label=0)"
+    return (
+        f"a record has a label below {first_label}, that of the first class; {advice}; its label:"
+    )
+
+
 def count_label_from_0(
     first_label: int, unlabelled: int | None, image: Any, label: Any
 ) -> tuple[Any, Any]:
@@ -112,6 +122,6 @@ def count_label_from_0(
     smallest = tf.cast(first_label, tf.int64)
     is_unlabelled = tf.logical_not(is_labelled)
     is_class = tf.logical_or(is_unlabelled, label >= smallest)
-    tf.debugging.assert_equal(is_class, True, "a label is below that of the first class")
+    tf.debugging.Assert(is_class, [_label_below(first_label), label])
     replacement = tf.cast(unlabelled or 0, tf.int64)
     return image, tf.where(is_labelled, label - smallest, replacement)

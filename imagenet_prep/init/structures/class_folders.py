@@ -26,7 +26,7 @@ from imagenet_prep.init.split_lists import (
     SplitLists,
     find_split_lists,
     find_split_table_of_all,
-    read_split_lists,
+    read_whole_lists,
 )
 from imagenet_prep.init.split_options import named_folders, named_lists
 from imagenet_prep.init.structures.all_folders import are_doubtful_parts, top_folders
@@ -171,7 +171,7 @@ def _lists_of(inspection: Inspection, shape: Shape, names: Sequence[str]) -> Spl
     or the only ones where no folder says what the splits are.
     """
     if files := named_lists(inspection):
-        return read_split_lists(inspection, files, names, shape.lead)
+        return read_whole_lists(inspection, files, names, shape.lead)
     if not _is_undivided(shape):
         return None
     ways_to_divide = find_split_lists(inspection, names, shape.lead)

@@ -201,6 +201,7 @@ def _propose(
         written_lists=written_lists,
         written_labels=written_labels,
         several=several,
+        absent={name_list.name: name_list.absent for name_list in lists},
     )
 
 

@@ -4,13 +4,16 @@ train_test_split.txt by number.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.init.folder_shapes import Shape, shape_of
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.proposal import CERTAIN, Interpretation, Proposal
+from imagenet_prep.recipes.path_matching import match
 from imagenet_prep.recipes.path_parts import base_name
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.text import listed, number_of
@@ -28,18 +31,23 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     shape = shape_of(inspection.items)
     if lead is None or not shape.has_classes or shape.splits:
         return None
-    assert inspection.content is not None
     base = inspection.folder / lead
-    path_by_number, _ = _read_list(base / _PATHS)
+    listed_by_number, bad_path = _read_list(base / _PATHS)
     names = {name.removeprefix(shape.lead) for name in shape.files.names()}
+    path_by_number = _as_files(
+        listed_by_number, sorted(names), base, inspection.folder / shape.lead
+    )
     listed_names = names.intersection(path_by_number.values())
     if not path_by_number or 2 * len(listed_names) < len(names):
         return None
     split_by_number, bad_line = _read_list(base / _SPLITS)
     list_files = _files_of_lists(inspection, lead)
     faults = _missing_images(base, path_by_number, names, _loose_images(inspection, shape))
+    if bad_path:
+        faults.append(_fault_of_line(base / _PATHS, bad_path, "expected NUMBER CLASS/FILE"))
     if bad_line:
-        faults.append(_fault_of_line(base / _SPLITS, bad_line))
+        expected = "expected NUMBER 1 (train) or NUMBER 0 (test)"
+        faults.append(_fault_of_line(base / _SPLITS, bad_line, expected))
     else:
         faults += _missing_splits(base, path_by_number, split_by_number)
     if not faults and f"{lead}{_LABELS}" in list_files:
@@ -48,16 +56,25 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     if _BOXES in inspection.annotations and not faults:
         return None  # with boxes, boxes-in-class-folders takes these classes and these splits
     divided = _divide(path_by_number, split_by_number)
-    paths = list(path_by_number.values())
-    content = inspection.content
-    proposal = Proposal("folders", content, paths, shape.lead, written_lists=divided)
+    interpretation = _interpret(inspection, shape, lead, list(path_by_number.values()), divided)
+    return replace(interpretation, faults=faults, annotation_files=frozenset(list_files))
+
+
+def _interpret(
+    inspection: Inspection,
+    shape: Shape,
+    lead: str,
+    paths: Sequence[str],
+    divided: Mapping[str, list[str]],
+) -> Interpretation:
+    """The images at these paths, divided by the lists in the folder ``lead``."""
+    assert inspection.content is not None
+    proposal = Proposal("folders", inspection.content, paths, shape.lead, written_lists=divided)
     return Interpretation(
         CERTAIN,
         (_evidence(lead, divided),),
         f"the folders are the classes: {listed(shape.classes)}; {_SPLITS} divides them",
         proposal,
-        faults,
-        annotation_files=frozenset(list_files),
         skip_notes=_notes_on_unlisted(inspection, lead, len(paths)),
         labelled=len(paths),
         classes=len(shape.classes),
@@ -97,30 +114,48 @@ def _folder_of_lists(inspection: Inspection) -> str | None:
 
 
 def _read_list(path: Path) -> tuple[dict[str, str], int]:
-    """The text of each line of a list, by the number that it starts with, and 0; or none, and the
-    first line that has no number, no text, or the number of a line before it.
+    """The text of each line of a list, by the number that it starts with, and 0 or the first line
+    that has no number, no text, or the number of a line before it; none if most lines are such.
     """
     text_by_number: dict[str, str] = {}
-    content = read_plain(path).decode(errors="replace")
-    for line_number, line in enumerate(content.splitlines(), 1):
+    bad_lines: list[int] = []
+    for line_number, line in enumerate(_lines_of(path), 1):
         number, _, text = line.strip().partition(" ")
         if not number:
             continue
         if not number.isdigit() or not text or number in text_by_number:
-            return {}, line_number
+            bad_lines.append(line_number)
+            continue
         text_by_number[number] = text.strip()
-    return text_by_number, 0
+    if len(bad_lines) > len(text_by_number):
+        text_by_number = {}
+    return text_by_number, min(bad_lines, default=0)
 
 
-def _fault_of_line(path: Path, line: int) -> InputError:
-    """The fault of a line of the list of splits that is of another form."""
-    text = read_plain(path).decode(errors="replace").splitlines()[line - 1].strip()
+def _lines_of(path: Path) -> list[str]:
+    text = read_plain(path).decode("utf-8-sig", "replace")
+    return text.splitlines()
+
+
+def _fault_of_line(path: Path, line: int, expected: str) -> InputError:
+    """The fault of a line of a list that is of another form than ``expected``."""
+    text = _lines_of(path)[line - 1].strip()
     number, _, value = text.partition(" ")
     problem = f"{path}, line {line} is {text!r}"
     if number.isdigit() and value:
         problem = f"{path}, line {line}: the number {number} is in a line before, too"
-    expected = "expected NUMBER 1 (train) or NUMBER 0 (test), and each number once"
-    return InputError(problem, expected, "correct the line")
+    return InputError(problem, f"{expected}, and each number once", "correct the line")
+
+
+def _as_files(
+    path_by_number: Mapping[str, str], names: Sequence[str], base: Path, images: Path
+) -> dict[str, str]:
+    """The paths of a list as the files are called, whose names may have letters of another case."""
+    rows = match(list(path_by_number.values()), names, images, base / _PATHS)
+    by_number: dict[str, str] = {}
+    for (number, path), row in zip(path_by_number.items(), rows, strict=True):
+        by_number[number] = path if row < 0 else names[row]
+    return by_number
 
 
 def _divide(

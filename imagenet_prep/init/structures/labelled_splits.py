@@ -7,13 +7,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from imagenet_prep.errors import InputError
 from imagenet_prep.init.file_endings import LARGEST_TEXT
 from imagenet_prep.init.folder_shapes import Shape, shape_of
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.proposal import CERTAIN, Interpretation, Proposal
 from imagenet_prep.init.split_lists import read_cells
+from imagenet_prep.init.table_forms import last_name
 from imagenet_prep.recipes.path_matching import without_ending
-from imagenet_prep.recipes.path_parts import base_name, has_ending
+from imagenet_prep.recipes.path_parts import has_ending
 from imagenet_prep.recipes.splits import split_names
 from imagenet_prep.text import listed, number_of
 
@@ -31,24 +33,20 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     assert inspection.content is not None
     label_by_path = shape.class_by_file()
     splits = dict(shape.splits)
-    list_files: list[str] = []
+    list_by_folder: dict[str, str] = {}
     for folder, split in split_names(shape.roles.unlabelled).items():
         list_file, labels_of_folder = _find_list(inspection, shape, f"{shape.lead}{folder}")
         if labels_of_folder:
             label_by_path |= labels_of_folder
             splits[folder] = split
-            list_files.append(list_file)
-    if not list_files:
+            list_by_folder[folder] = list_file
+    if not list_by_folder:
         return None
+    list_files = list(list_by_folder.values())
     labels: dict[str, str] = {}
     for path, label in label_by_path.items():
         name = path.removeprefix(shape.lead)
         labels[name] = label
-    skip_notes: list[str] = []
-    bare = [name for name in inspection.items if name not in label_by_path]
-    if bare:
-        count = number_of(len(bare), inspection.noun)
-        skip_notes.append(f"{count} without a class, left out: {listed(bare)}")
     added_splits = listed(sorted(splits.keys() - shape.splits.keys()))
     has = "has" if len(list_files) == 1 else "have"
     evidence = f"{listed(list_files)} {has} the classes of {added_splits}"
@@ -67,10 +65,40 @@ def recognise(inspection: Inspection) -> Interpretation | None:
         f"{meaning}; {listed(list_files)} {has} others",
         proposal,
         annotation_files=frozenset(list_files),
-        skip_notes=skip_notes,
+        losses=_unlisted(inspection, shape, list_by_folder, label_by_path),
+        skip_notes=_note_on_bare(inspection, label_by_path),
         labelled=len(labels),
         classes=len(shape.classes),
     )
+
+
+def _note_on_bare(inspection: Inspection, label_by_path: Mapping[str, str]) -> list[str]:
+    """The note on images that no list gives a class, if there are any."""
+    bare = [name for name in inspection.items if name not in label_by_path]
+    if not bare:
+        return []
+    count = number_of(len(bare), inspection.noun)
+    return [f"{count} without a class, left out: {listed(bare)}"]
+
+
+def _unlisted(
+    inspection: Inspection,
+    shape: Shape,
+    list_by_folder: Mapping[str, str],
+    label_by_path: Mapping[str, str],
+) -> list[InputError]:
+    """The fault of each list that lacks images of its folder."""
+    faults: list[InputError] = []
+    for folder, list_file in list_by_folder.items():
+        lead = f"{shape.lead}{folder}/"
+        images = [name for name in inspection.items if name.startswith(lead)]
+        bare = [name for name in images if name not in label_by_path]
+        if bare:
+            count = number_of(len(bare), inspection.noun)
+            problem = f"{inspection.folder / list_file} has no class for {count}: {listed(bare)}"
+            hint = "add a line for each" if len(bare) > 1 else "add a line for it"
+            faults.append(InputError(problem, f"expected each {inspection.noun} in {lead}", hint))
+    return faults
 
 
 def _find_list(inspection: Inspection, shape: Shape, folder: str) -> tuple[str, dict[str, str]]:
@@ -93,13 +121,13 @@ def _texts_near(inspection: Inspection, folder: str) -> Iterator[str]:
 
 
 def _read_classes(inspection: Inspection, shape: Shape, folder: str, name: str) -> dict[str, str]:
-    """The class of each image of a folder, by the columns of a list; none if one has no class.
+    """The class of each image of a folder, by the columns of a list; none if most have none.
 
     The list names files, with their endings or without.
     """
     lead = f"{folder}/"
     paths = [path for path in inspection.items if path.startswith(lead)]
-    path_by_name = {base_name(path): path for path in paths}
+    path_by_name = {last_name(path): path for path in paths}
     path_by_stem = {without_ending(file_name): path for file_name, path in path_by_name.items()}
     lines = read_cells(inspection.folder / name)
     labels = _classes_in(shape, path_by_name, lines)
@@ -112,17 +140,17 @@ def _classes_in(
     shape: Shape, path_by_name: Mapping[str, str], lines: Sequence[Sequence[str]]
 ) -> dict[str, str]:
     """The class of each of some images, which are by their names, in the cells of a list;
-    none if one has no class.
+    none if most have none.
     """
     names_column = _column_of_names(path_by_name, lines)
     if names_column is None:
         return {}
     cells_by_path: dict[str, Sequence[str]] = {}
     for cells in lines:
-        name = base_name(cells[names_column])
+        name = last_name(cells[names_column])
         if name in path_by_name:
             cells_by_path[path_by_name[name]] = cells
-    if len(cells_by_path) < len(path_by_name):
+    if 2 * len(cells_by_path) < len(path_by_name):
         return {}
     rows = list(cells_by_path.values())
     columns = _columns_of_classes(shape, lines, rows)
@@ -133,11 +161,11 @@ def _classes_in(
 
 
 def _column_of_names(path_by_name: Mapping[str, str], lines: Sequence[Sequence[str]]) -> int | None:
-    """The first column that names as many images as there are."""
+    """The first column that names at least half as many images as there are."""
     column_count = min(map(len, lines), default=0)
     for column in range(column_count):
-        count = sum(base_name(cells[column]) in path_by_name for cells in lines)
-        if count >= len(path_by_name):
+        count = sum(last_name(cells[column]) in path_by_name for cells in lines)
+        if 2 * count >= len(path_by_name):
             return column
     return None
 

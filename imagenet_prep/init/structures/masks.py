@@ -38,10 +38,17 @@ from imagenet_prep.sources.names import below
 from imagenet_prep.text import listed, number_of
 
 _PAIRED = 0.9
-"""The least share of the files of a folder of masks that have the name of an image."""
+"""The least share of the files of a folder of masks that have the name of an image, where only the
+name of the folder says that they are masks.
+"""
+
+_LEAST_PAIRED = 0.1
+"""The same where their size and colours say it, too; the others are masks without an image."""
 
 _HALF = 0.5
-"""The least share of the images that have a mask."""
+"""The least share of the images that have a mask, and of masks that have an image; with fewer, it
+is a question whether they are masks.
+"""
 
 _CUTS = 2
 """How many words at the end of a mask's name may be its suffix: _gtFine_labelIds has two."""
@@ -82,7 +89,9 @@ class _Masks(Struct):
 
 
 def recognise(inspection: Inspection) -> Interpretation | None:
-    """The folder with its masks, if they are those of at least half of the images."""
+    """The folder with its masks, if nearly all of them are those of at least half of the images, or
+    if they look like masks.
+    """
     if inspection.content not in ("image", "pixels"):
         return None
     items = _without_segments(inspection)
@@ -91,14 +100,20 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     if not choices:
         return None
     masks, *others = choices
-    are_named_masks = all(is_mask_folder(base_name(folder)) for folder in masks.folders)
-    if not are_named_masks and not _look_like_masks(inspection, masks):
-        return None
     images = [name for name in images if name not in masks.pairs]
-    masked_images = set(masks.pairs.values())
-    if len(masked_images) < _HALF * len(images):
+    file_count = _count_files(masks, items)
+    are_of_most = len(set(masks.pairs.values())) >= _HALF * len(images)
+    are_called_masks = all(is_mask_folder(base_name(folder)) for folder in masks.folders)
+    are_paired = len(masks.pairs) >= _PAIRED * file_count
+    is_shown_by_names = are_called_masks and are_paired and are_of_most
+    if not is_shown_by_names and not _look_like_masks(inspection, masks):
         return None
-    return _interpret(inspection, masks, images, others)
+    if not (are_paired and are_of_most) and not _are_apart(masks):
+        return None
+    interpretation = _interpret(inspection, masks, images, others)
+    if not are_of_most or len(masks.pairs) < _HALF * file_count:
+        return msgspec.structs.replace(interpretation, certainty=LIKELY)
+    return interpretation
 
 
 def _without_segments(inspection: Inspection) -> list[str]:
@@ -107,6 +122,27 @@ def _without_segments(inspection: Inspection) -> list[str]:
     return [
         name for name in inspection.items if f"{name.rpartition('/')[0]}.json" not in json_files
     ]
+
+
+def _are_apart(masks: _Masks) -> bool:
+    """Whether they are in folders without images, and each folder has masks of several images:
+    a folder of masks for each image has those of its objects.
+    """
+    leads = tuple(f"{folder}/" for folder in masks.folders)
+    images = set(masks.pairs.values())
+    images_among_masks = [name for name in images if name.startswith(leads)]
+    return len(images) > len(masks.folders) and not images_among_masks
+
+
+def _count_files(masks: _Masks, items: Sequence[str]) -> int:
+    """How many files are in the folders of masks; of masks next to their images, those that have
+    their suffix.
+    """
+    suffix = masks.suffixes.mask
+    leads = tuple(f"{folder}/" for folder in masks.folders if folder)
+    if not leads or any(image.startswith(leads) for image in masks.pairs.values()):
+        return sum(stem_of(item).endswith(suffix) for item in items)
+    return sum(item.startswith(leads) for item in items)
 
 
 _LOOKED_AT = 8
@@ -181,7 +217,7 @@ def _paired(images: Sequence[str], folder: str, files: Sequence[str]) -> list[_M
         if len(masks.pairs) >= _PAIRED * most_pairs and paired_files.isdisjoint(masks.pairs):
             chosen.append(msgspec.structs.replace(masks, folders=[folder]))
             paired_files |= masks.pairs.keys()
-    if len(paired_files) < _PAIRED * len(files):
+    if len(paired_files) < _LEAST_PAIRED * len(files):
         return []
     return chosen
 
@@ -286,7 +322,7 @@ def _of_suffix(items: Sequence[str], suffix: str) -> _Masks | None:
     others = [item for item in items if not stem_of(item).endswith(suffix)]
     for masks in _pair(others, files):
         if masks.suffixes.mask == suffix:
-            if len(masks.pairs) < _PAIRED * len(files):
+            if len(masks.pairs) < _LEAST_PAIRED * len(files):
                 return None
             folders = sorted({parent_of(name) for name in masks.pairs})
             named_folders = folders if len(folders) < _MOST_NAMED else [""]

@@ -95,7 +95,7 @@ def _faults_of_masks(inspection: Inspection, items: Sequence[str]) -> list[Input
     mixed = mixed_masks(Names.take(items))
     if mixed is None:
         return []
-    problem = f"{inspection.folder}: {mixed.what}"
+    problem = f"{inspection.folder}: {mixed}"
     pattern = f"{inspection.folder}/**/*"
     hint = (
         f"move the masks out of {inspection.folder}; or, if they are images like the others, write "

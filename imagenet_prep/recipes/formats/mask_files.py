@@ -29,7 +29,7 @@ from imagenet_prep.text import listed
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
 
-_PAIRED = 0.9
+_PAIRED = 0.5
 """The least share of files in folders of masks that belong to an image."""
 
 

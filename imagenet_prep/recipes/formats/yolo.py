@@ -257,7 +257,7 @@ def _doubts(folder: AnnotatedFolder, labels: Sequence[str]) -> list[tuple[str, s
     """The doubt whether lines of four points are polygons: they may be boxes that are turned."""
     lengths: set[int] = set()
     for name in labels[:_MOST_READ]:
-        text = (folder.path / name).read_text(errors="replace")
+        text = (folder.path / name).read_text("utf-8-sig", "replace")
         lengths.update(len(line.split()) for line in text.splitlines())
     lengths.discard(0)
     if lengths != {9}:
@@ -280,11 +280,7 @@ def _read_lists(folder: AnnotatedFolder, names_file: str) -> Lists:
             image of the folder.
     """
     path, keys = _keys_of_splits(folder, names_file)
-    places: dict[str, str] = {}
-    for key in ("train", "val", "valid", "test"):
-        place = keys.get(key)
-        if place not in (None, "", "~", "null"):
-            places[key] = str(place)
+    places = _places_of_splits(keys)
     bare_places = (place.strip("[]'\" ") for place in places.values())
     if not any(place.endswith(".txt") for place in bare_places):
         return {}
@@ -295,16 +291,26 @@ def _read_lists(folder: AnnotatedFolder, names_file: str) -> Lists:
         images = _images_in_list(folder, list_path) if list_path else []
         if not images:
             problem = f"there is no file {place} in {folder.path}"
-            if isinstance(keys[key], list):
+            if list_path:
+                problem = f"no line of {list_path} names an image of {folder.path}"
+            elif isinstance(keys[key], list):
                 problem = "the value is a list"
             elif any(kind_of(path.parent / text) == "folder" for text in places_of_list):
                 problem = f"{place} is a folder, and another split has a list of images"
-            if list_path:
-                problem = f"no line of {list_path} names an image of {folder.path}"
             raise _no_list(path, key, problem, list(places))
         split = "validation" if key in ("val", "valid") else key
         lists[split] = list_path, images
     return lists
+
+
+def _places_of_splits(keys: Mapping[str, Any]) -> dict[str, str]:
+    """The folder or the list of each split, by its key, as the file of names writes it."""
+    places: dict[str, str] = {}
+    for key in ("train", "val", "valid", "test"):
+        place = keys.get(key)
+        if place not in (None, "", "~", "null"):
+            places[key] = str(place)
+    return places
 
 
 def _no_list(path: Path, key: str, problem: str, keys: Sequence[str]) -> InputError:
@@ -351,7 +357,7 @@ def _find_list(folder: AnnotatedFolder, names_file: str, places: Sequence[str]) 
 def _images_in_list(folder: AnnotatedFolder, list_path: str) -> list[str]:
     """The images of the folder that the lines of a list name."""
     path = folder.path / list_path
-    text = path.read_text(errors="replace")
+    text = path.read_text("utf-8-sig", "replace")
     lines = map(str.strip, text.split("\n"))
     names = list(filter(None, lines))
     rows = match(names, folder.images, folder.path, path)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.joined_samples import Samples, usual_label
-from imagenet_prep.recipes.json_faults import json_reason, read_json
+from imagenet_prep.recipes.json_faults import json_reason, parse_json
 from imagenet_prep.recipes.recipe_file import shortened
 from imagenet_prep.recipes.sample_columns import columns_of
 from imagenet_prep.recipes.sample_sources import list_sample_inputs
@@ -162,7 +162,7 @@ def _member_value(listing: Catalog, row: int, ending: str, reader: Reader) -> An
     try:
         text = data.decode().removeprefix("\ufeff").strip()
         if ending == "json":
-            value = read_json(text)
+            value = parse_json(text)
             return value if isinstance(value, dict) else {"json": value}
         return int(text) if ending == "cls" and _INT.fullmatch(text) else text
     except (ValueError, RecursionError) as error:
