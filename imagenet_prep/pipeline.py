@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from imagenet_prep.checks.verdict import Depth, Verdict, load_verdict
 from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageError
 from imagenet_prep.escaping import command
+from imagenet_prep.fetch.addresses import host_of
 from imagenet_prep.fetch.providers import HuggingFaceSite, KaggleSite, Site
-from imagenet_prep.fetch.session import host_of
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.astray import own_images, refuse_astray, refuse_unread
@@ -106,9 +106,7 @@ def run(
     """
     layout.refuse_urls()
     progress = progress or Silent()
-    if own := own_images(layout):
-        proposed = Hint("for your own data set: ", command("init", own))
-        progress.note(Hint(f"{own} holds images without ImageNet's names; ", proposed))
+    _refuse_own_images(layout)
     with hold(layout.lock_paths, instead=layout.advice_if_read_only):
         work = _RunWork.find(layout, fetching, options, extract)
         fetched = _fetch(layout, work, progress)
@@ -117,6 +115,24 @@ def run(
         converted = convert(layout, engine, options, progress=progress)
     verdict = verify(layout, engine, progress=progress)
     return RunSummary(fetched, extracted, annotated, converted, verdict)
+
+
+def _refuse_own_images(layout: Layout) -> None:
+    """Raise UsageError for images of the user's own where no image of ImageNet is: a download of
+    ImageNet was not meant.
+    """
+    own = own_images(layout)
+    if own is None:
+        return
+    raise UsageError(
+        f"{own} holds images without ImageNet's names, and none of ImageNet's",
+        "expected a folder for ImageNet, which run downloads",
+        Hint(
+            "for your own data set: ",
+            command("init", own),
+            "; for ImageNet, choose another folder",
+        ),
+    )
 
 
 def foresee(
@@ -138,6 +154,7 @@ def foresee(
     """
     layout.refuse_urls()
     progress = progress or Silent()
+    _refuse_own_images(layout)
     work = _RunWork.find(layout, fetching, options, extract)
     if not options.overwrite and (note := note_on_other_shards(layout, options)):
         progress.note(note)

@@ -44,7 +44,7 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
-    from imagenet_prep.reading.shard import Record
+    from imagenet_prep.reading.record import Record
     from imagenet_prep.reading.shard_set import ShardSet
 
 INTERRUPTED = 130

@@ -62,6 +62,8 @@ LONG = 3600  # seconds that one of the exhaustive tests may take
 # of the suite's processor time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+gc.set_threshold(100_000)  # collection, too, makes 100,000s of objects that live on
+
 signal.signal(
     signal.SIGINT, signal.default_int_handler
 )  # a shell in the background has it ignored, for children too
@@ -124,7 +126,6 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport | pytest.CollectReport) -> None:

@@ -11,10 +11,11 @@ the two.
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Union
+from typing import NamedTuple, Union
 
 from command_server import CommandServer
 from syscalls import Operation, environment, record
@@ -23,20 +24,22 @@ Tree = dict[str, Union["Tree", "Content"]]
 """What a folder holds by name: folders, and the content of files."""
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(NamedTuple):
     """The bytes of a file, and the times of one that was there before the first operation."""
 
     data: bytes
     times: tuple[int, int] | None = None
 
 
+EMPTY = Content(b"")
+
+
 @dataclass(eq=False)
 class File:
     """A file: as processes see it, and as the last sync left it on the disk."""
 
-    now: Content = Content(b"")
-    durable: Content = Content(b"")
+    now: Content = EMPTY
+    durable: Content = EMPTY
     version: int = 0
     durable_version: int = 0
 
@@ -213,6 +216,8 @@ class Disk:
 
     def _arrived(self, folder: Folder, names: Callable[[Folder], bool]) -> dict[str, File | Folder]:
         """What was moved here from folders that have the names of now."""
+        if not self._moves:
+            return {}
         return {
             name: moved
             for moved, source, target, name in self._moves
@@ -327,11 +332,23 @@ class Run:
         for done, operation in enumerate((None, *self.operations)):
             if operation is not None:
                 disk.apply(operation)
+                if operation.kind == "sync":  # it has only begun
+                    continue
             for called, tree in disk.after_cut():
                 mark = hash(_fixed(tree))
                 if mark not in seen:
                     seen.add(mark)
                     yield done, called, tree
+
+    def some_trees(self, chance: random.Random, count: int) -> Iterator[tuple[int, str, Tree]]:
+        """So many trees of ``replay``, each of another moment, without making all of them."""
+        moments = chance.sample(range(len(self.operations) + 1), count)
+        disk = Disk(self.before)
+        for done in range(max(moments) + 1):
+            if done:
+                disk.apply(self.operations[done - 1])
+            if done in moments:
+                yield done, *chance.choice(list(disk.after_cut()))
 
     def steps(self) -> Iterator[tuple[Operation, Disk]]:
         """Each operation, and the disk after it."""

@@ -23,23 +23,25 @@ from imagenet_prep.model import Silent
 from imagenet_prep.storage.layout import Layout
 
 _KILLED = """
-import os, subprocess, sys
-killed = '''
-import os, signal, sys
+import os, runpy, signal, sys
+import numpy
 from imagenet_prep.cli import main
 
 def kill(event, values):
     if event == "os.rename" and os.path.basename(values[1]).startswith(name):
         os.killpg(0, signal.SIGKILL)
 
-name = sys.argv.pop(1)
-sys.addaudithook(kill)
-main()
-'''
-for name in sys.argv[1].split():
-    ended = subprocess.run([sys.executable, "-c", killed, name, *sys.argv[2:]], start_new_session=True)
-    assert ended.returncode == -9, ended
-os.execv(sys.executable, [sys.executable, "-m", "imagenet_prep", *sys.argv[2:]])
+names = sys.argv.pop(1).split()
+for name in names:
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        sys.addaudithook(kill)
+        main()
+        os._exit(0)
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert ended == -signal.SIGKILL, ended
+runpy.run_module("imagenet_prep", run_name="__main__", alter_sys=True)
 """
 """Runs of a command, each killed with its workers before it gives a file some name,
 and a last run.

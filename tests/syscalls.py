@@ -241,14 +241,16 @@ class _Parser:
             self._refuse(name, arguments)
 
     def _open(self, process: str, name: str, arguments: str, result: str) -> Iterator[Operation]:
-        path = self._named(arguments)[0]
         self._positions[process, result] = None if "O_APPEND" in arguments else 0
         flags = {
             flag
             for flag in ("creat", "trunc")
             if f"O_{flag.upper()}" in arguments or name == "creat"
         }
-        if path is not None and flags:
+        if not flags:  # as of thousands of modules
+            return
+        path = self._named(arguments)[0]
+        if path is not None:
             yield Operation("open", path, flags=frozenset(flags))
 
     def _seek(self, process: str, arguments: str, offset: int) -> None:

@@ -21,9 +21,9 @@ from stand_ins import TOKEN, stand_in
 from imagenet_prep import ConvertOptions, DownloadOptions, Layout, run
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import NetworkError, SpaceError
+from imagenet_prep.fetch.addresses import host_of
 from imagenet_prep.fetch.credentials import Token
 from imagenet_prep.fetch.providers import HuggingFaceSite, KaggleSite
-from imagenet_prep.fetch.session import host_of
 from imagenet_prep.ilsvrc2012.class_parts import find_part
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES, IMAGES
 from imagenet_prep.model import Silent

@@ -17,7 +17,8 @@ import pytest
 from made_sets import data_of, flip, write
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.reading.shard import Record, Shard
+from imagenet_prep.reading.record import Record
+from imagenet_prep.reading.shard import Shard
 from imagenet_prep.storage import memory_maps
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from imagenet_prep.reporting.census import _COLUMNS, Census, TakeCensus, join
 from imagenet_prep.reporting.lenient import LONGEST_NAME, Shown, names_of, see
-from imagenet_prep.reporting.samples import group_near
+from imagenet_prep.reporting.near_duplicates import group_near
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List, encode_example
 

@@ -521,7 +521,7 @@ def test_a_stopped_dry_run_says_that_nothing_was_changed(
 
 
 def test_status_and_run_know_images_of_ones_own(tmp_path: Path) -> None:
-    """status proposes init, run says so before it asks for anything;
+    """status proposes init, run does so too in place of a download;
     where ImageNet's images lie, neither does.
     """
     (tmp_path / "cats").mkdir()
@@ -529,9 +529,12 @@ def test_status_and_run_know_images_of_ones_own(tmp_path: Path) -> None:
     assert (
         prep("status", tmp_path).stdout.splitlines()[-1].endswith(f"imagenet-prep init {tmp_path}")
     )
-    said = prep("run", tmp_path, "--base-url", "http://127.0.0.1:9/").stderr
-    assert f"{tmp_path} holds images without ImageNet's names; for your own data set: " in said
-    assert said.index("imagenet-prep init") < said.index("error: ")
+    for option in ((), ("--dry-run",)):
+        refused = prep("run", tmp_path, "--base-url", "http://127.0.0.1:9/", *option)
+        assert refused.returncode == 2
+        said = refused.stderr
+        assert said.startswith(f"error: {tmp_path} holds images without ImageNet's names, and none")
+        assert f"for your own data set: imagenet-prep init {tmp_path}" in said
     (tmp_path / "raw-data").mkdir()
     (tmp_path / "raw-data" / "ILSVRC2012_img_train.tar").write_bytes(bytes(10240))
     assert "init" not in prep("status", tmp_path).stdout

@@ -371,8 +371,11 @@ def test_what_was_begun_goes_on_only_when_asked(layout: Layout, expected: dict[s
     with pytest.raises(UsageError, match="has started to use up") as refused:
         made(layout, PLAIN)
     assert refused.value.hint == "run the same command with --consume"
-    with pytest.raises(InputError, match="was consumed"):
+    with pytest.raises(InputError, match="was consumed") as gone:
         made(layout, CONSUME.replace(seed=3, overwrite=True))
+    assert gone.value.hint.startswith(
+        f"get it again with imagenet-prep download {layout.data_dir};"
+    )
     assert {path: Path(path).read_bytes() for path in kept} == kept
     assert missing_archives(layout) == ()
     plan = load_plan(layout)

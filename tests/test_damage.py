@@ -4,6 +4,7 @@ with and without a manifest.
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from existing import existing
 from made_sets import ENGINE, PART, annotated, copied, data_of, write
+from running import command_here
 
 from imagenet_prep import Layout, annotate, convert, make_engine, verify
 from imagenet_prep.checks.verdict import Verdict
@@ -85,8 +87,44 @@ def test_a_shard_of_another_conversion(layout: Layout, tmp_path: Path, made_tiny
     for path in layout.index_paths(SHARD):
         shutil.copy(other.index_dir / path.name, path)
     problem = one(look(layout).problems)
-    assert (problem.kind, problem.subject) == (K.WRONG_CONTENT, SHARD)
-    assert "without a sound index file" in problem.detail
+    assert (problem.kind, problem.subject) == (K.OTHER_CONVERSION, SHARD)
+    assert problem.detail.startswith("it fits its own index file, and manifest.json lists other")
+
+
+@pytest.mark.parametrize("exchanged", ["manifest", "manifest alone", "no index", "state"])
+def test_a_manifest_of_another_set(
+    layout: Layout, tmp_path: Path, made_tiny: MadeSet, exchanged: str
+) -> None:
+    """It is one problem, and no shard is called damaged; the advised command runs."""
+    other = annotated(tmp_path / "other", made_tiny, PART.replace(quality=40))
+    if exchanged == "state":
+        shutil.rmtree(layout.state_dir)
+        shutil.copytree(other.state_dir, layout.state_dir)
+    else:
+        shutil.copy(other.manifest_path, layout.manifest_path)
+    if exchanged in ("manifest alone", "no index"):
+        shutil.rmtree(layout.plan_path.parent)
+    if exchanged == "no index":
+        shutil.rmtree(layout.index_dir)
+    verdict = look(layout)
+    problem = one(verdict.problems)
+    assert (verdict.level, problem.kind, problem.subject) == (
+        "damaged",
+        K.BAD_MANIFEST,
+        "manifest.json",
+    )
+    if exchanged == "manifest":
+        assert "these differ: --quality" in problem.detail
+        assert "; or, if you still have the raw data, move this manifest" in problem.remedy
+        return
+    assert problem.detail == (
+        "it lists other records than the 16 shards here: it is of another set, or the shards are"
+    )
+    assert f"restore the folder {layout.state_dir} " in problem.remedy
+    repair = problem.remedy.partition(" that the manifest lists: ")[2]
+    if exchanged == "state":  # the plan knows the raw data
+        command_here(*shlex.split(repair)[1:])
+        assert not look(layout).problems
 
 
 # labels -------------------------------------------------------------------------------------------

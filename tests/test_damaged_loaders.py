@@ -23,7 +23,7 @@ from running import command
 import imagenet_prep
 from imagenet_prep import Layout, convert, verify
 from imagenet_prep.errors import DamagedRecordError, InputError, UsageError
-from imagenet_prep.reading.shard import Record
+from imagenet_prep.reading.record import Record
 from imagenet_prep.recipes.recipe_set import RecipeSet
 
 IMAGES = 120

@@ -20,6 +20,7 @@ from running import command, prep
 
 from imagenet_prep import Layout, diff, make_engine
 from imagenet_prep.checks.set_difference import Difference
+from imagenet_prep.cli.printing.difference_text import SAME
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.model import Engine
@@ -62,6 +63,19 @@ def test_a_copy_is_the_same_and_no_shard_is_opened(
             ("train", (300, 300), (8, 8)),
             ("validation", (80, 80), (8, 8)),
         ]
+
+
+def test_equal_manifests_are_no_word_of_equal_data(plain: Layout, tmp_path: Path) -> None:
+    """A record that was changed with its CRC, below an unchanged manifest: the line says what was
+    compared, and which command reads the data.
+    """
+    copy = copied(plain, tmp_path / "copy")
+    data = data_of(copy.shard_path(FIRST))
+    write(copy.shard_path(FIRST), [data[0].replace(b"RGB", b"RGX", 1), *data[1:]])
+    printed = prep("diff", plain.data_dir, copy.data_dir).stdout
+    assert "Both sets" not in printed
+    assert "By their manifests and checksums" in printed
+    assert "verify tells whether the data agree" in printed
 
 
 @pytest.mark.parametrize("with_index", [False, True])
@@ -268,7 +282,7 @@ def test_the_command(plain: Layout, sound: Layout, tmp_path: Path) -> None:
     same = prep("diff", plain.data_dir, plain.data_dir)
     assert (same.returncode, same.stdout.splitlines()[-1]) == (
         0,
-        "Both sets hold the same records in the same shards and order.",
+        SAME,
     )
     other = command("diff", plain.data_dir, sound.data_dir, "--limit", 1, status=3)
     assert "train: 300 records in 8 shards, 300 in 8" in other.stdout
@@ -372,10 +386,7 @@ def test_the_command_tells_encodings(plain: Layout, tmp_path: Path) -> None:
     other = bare(plain, tmp_path / "other", shuffled_map)
     same = command("diff", plain.data_dir, other, "--workers", 2)
     assert same.stdout.count("  the same records, encoded differently: 300\n") == 1
-    assert (
-        same.stdout.splitlines()[-1]
-        == "Both sets hold the same records in the same shards and order."
-    )
+    assert same.stdout.splitlines()[-1] == SAME
     by_bytes = command("diff", plain.data_dir, other, "--bytes", "--limit", 1, status=3).stdout
     assert "  300 records with other bytes:\n" in by_bytes
     assert by_bytes.count("    the same features, encoded differently\n") == 2

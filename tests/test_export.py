@@ -40,7 +40,7 @@ from imagenet_prep.exports.source_set import SourceSet
 from imagenet_prep.exports.to_webdataset import TarPacker
 from imagenet_prep.ilsvrc2012.class_parts import find_part
 from imagenet_prep.model import Item
-from imagenet_prep.reading.shard import Record
+from imagenet_prep.reading.record import Record
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.tfrecord.example import encode_example

@@ -36,12 +36,13 @@ from running import command_here
 
 from imagenet_prep.errors import AccessError, NetworkError, UsageError
 from imagenet_prep.fetch.access import open_session
+from imagenet_prep.fetch.addresses import file_url, redirect_target
 from imagenet_prep.fetch.credentials import Credentials, find_credentials
 from imagenet_prep.fetch.login_form import find_login_form
 from imagenet_prep.fetch.partial import PartialFile, kept_bytes, state_path
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.reply import content_range, inspect
-from imagenet_prep.fetch.session import Session, file_url, redirect_target
+from imagenet_prep.fetch.session import Session
 from imagenet_prep.fetch.site_logins import find_login
 from imagenet_prep.fetch.transfer import Manner, fetch
 from imagenet_prep.model import Silent

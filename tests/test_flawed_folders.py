@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
@@ -10,16 +12,21 @@ import kept_annotated  # noqa: F401 - enters its folders
 import kept_in_archives  # noqa: F401 - the same
 import kept_in_tables  # noqa: F401 - the same
 import pytest
+from existing import existing
 from kept_folders import KNOWN, Painter, Truth
 from kept_trial import ASKED, RIGHT, try_folder
+from made_sets import ENGINE
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.stages.init import init
 
 Flaw = Callable[[Painter, Truth], None]
-TEXTS = (".csv", ".txt", ".json", ".tsv")
+TEXTS = (".csv", ".txt", ".json", ".tsv", ".xml")
 
 
 def texts_of(painter: Painter) -> list[Path]:
     """The tables and lists of a folder."""
-    return [path for path in sorted(painter.folder.rglob("*")) if path.suffix in TEXTS]
+    return [path for path in existing(painter.folder, "**/*") if path.suffix in TEXTS]
 
 
 def rename(painter: Painter, truth: Truth, new_name: Callable[[Path], str]) -> None:
@@ -72,9 +79,37 @@ def lose_an_image(painter: Painter, truth: Truth) -> None:
             setattr(one_truth, key, facts)
 
 
+def copy_within(painter: Painter, truth: Truth) -> None:
+    """The folder has a copy of itself, as some zips of Kaggle do."""
+    copied = painter.folder.with_name("copied")
+    shutil.copytree(painter.folder, copied)
+    copied.rename(painter.folder / "again")
+
+
+def number_the_rows(painter: Painter, truth: Truth) -> None:
+    """Pandas wrote the numbers of the rows, too."""
+    for path in existing(painter.folder, "*.csv"):
+        header, *rows = path.read_text().splitlines()
+        numbered = [f"{number},{row}" for number, row in enumerate(rows)]
+        path.write_text("\n".join([f"Unnamed: 0,{header}", *numbered]))
+
+
+def add_a_picture(painter: Painter, truth: Truth) -> None:
+    """A picture is next to files of samples."""
+    truth.left_out = {*truth.left_out, painter.paint("example.jpg")}
+
+
 FLAWED: list[tuple[Flaw, str]] = [
     (add_mark, "cub_200"),
+    (add_a_picture, "cifar_10_binary"),
+    (add_a_picture, "detection_tfrecords"),
+    (add_a_picture, "parquet_of_bytes_and_words"),
+    (add_mark, "cifar_10_binary"),
+    (add_mark, "labelimg_yolo"),
+    (add_mark, "roboflow_createml"),
     (change_case, "cub_200"),
+    (copy_within, "imagefolder_metadata"),
+    (copy_within, "roboflow_coco"),
     (decompose, "breeds_by_bare_name"),
     (decompose, "chexpert"),
     (decompose, "food_101"),
@@ -84,8 +119,38 @@ FLAWED: list[tuple[Flaw, str]] = [
     (lose_an_image, "mir_flickr"),
     (lose_an_image, "penn_fudan"),
     (lose_an_image, "resisc_45_splits"),
+    (number_the_rows, "digit_recognizer"),
     (lose_an_image, "rows_of_masks_beside_images"),
 ]
+
+
+COCO: dict[str, tuple[dict[str, object], str]] = {
+    "key points alone": ({"keypoints": [1, 1, 2]}, "neither bbox nor segmentation, only keypoints"),
+    "numbers of classes alone": ({}, "its annotations have neither bbox nor segmentation"),
+    "some images": ({"bbox": [1, 1, 5, 5]}, "to read them, for 2 of 6 images: imagenet-prep init"),
+}
+
+
+@pytest.mark.parametrize("name", COCO)
+def test_coco_that_is_not_read_says_why(tmp_path: Path, name: str) -> None:
+    """What its annotations lack, or the command that reads those that there are."""
+    keys, said = COCO[name]
+    painter = Painter(tmp_path / "data")
+    images = painter.paint_all("{}.jpg", 6)
+    numbers = range(2 if "bbox" in keys else 6)
+    annotations = [{"id": n, "image_id": n, "category_id": 1, **keys} for n in numbers]
+    content = {
+        "images": [{"id": n, "file_name": images[n], "width": 16, "height": 12} for n in numbers],
+        "annotations": annotations,
+        "categories": [{"id": 1, "name": "cat"}],
+    }
+    painter.write("coco.json", json.dumps(content))
+    with pytest.raises(InputError) as caught:
+        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+    assert said in str(caught.value)
+    if "bbox" in keys:
+        made = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, structure="coco")
+        assert "unannotated: skip" in made.text
 
 
 @pytest.mark.parametrize(("flaw", "name"), FLAWED, ids=lambda part: getattr(part, "__name__", part))

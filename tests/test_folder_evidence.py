@@ -722,6 +722,11 @@ CUB_AT_FAULT = {
         "5 001.Albatross/none.jpg\n",
         "1 image that no class folder has",
     ),
+    "a number that comes twice": (
+        "images.txt",
+        "1 001.Albatross/again.jpg\n",
+        "images.txt, line 5: the number 1 is in a line before, too",
+    ),
     "an image of no split": (
         "train_test_split.txt",
         "",

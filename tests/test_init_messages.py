@@ -583,7 +583,7 @@ SAYINGS: dict[str, Saying] = {
     "boxes next to a table": Saying(
         {**BOXED, "metadata.csv": table(list(BOXED)[:4], "file_name,label", "a b")},
         "",
-        ("has Pascal VOC annotations", "to read them: imagenet-prep init data --as pascal-voc;"),
+        ("has Pascal VOC annotations", " images: imagenet-prep init data --as pascal-voc;"),
     ),
     "a tar with folders and without": Saying(
         {"a.tar": tar("1.jpg", "x/2.jpg"), "b.tar": tar("1.jpg")},

@@ -27,7 +27,7 @@ from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.raw.raw_set import RawSet
-from imagenet_prep.reading.shard import Record
+from imagenet_prep.reading.record import Record
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.recipes.recipe_set import RecipeSet
 

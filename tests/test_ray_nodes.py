@@ -88,7 +88,7 @@ class Started:
             while node.poll() is None:
                 if "Ray runtime started" in (self.folder / f"{name}.log").read_text():
                     return
-                time.sleep(0.2)
+                time.sleep(0.1)
         raise AssertionError((self.folder / f"{name}.log").read_text())
 
     def begin(
@@ -232,36 +232,53 @@ def cluster(made: Made, object_server: ObjectServer) -> Iterator[Started]:
         yield cluster
 
 
-def test_a_machine_without_its_folders_is_named(cluster: Started, made: Made) -> None:
+BOTH = """
+import sys
+from imagenet_prep.cli import _status
+words = sys.argv[1:]
+while "--then" in words:
+    end = words.index("--then")
+    sys.argv[1:], words = [*words[:end], "--engine", "ray"], words[end + 1 :]
+    if status := _status():
+        sys.exit(status)
+    print("--then", file=sys.stderr)
+"""
+"""A program that runs several commands, each ended by a word: workers started once do them all."""
+
+
+@pytest.fixture(scope="module")
+def said(cluster: Started, made: Made, object_server: ObjectServer) -> dict[str, str]:
+    """What two commands say: one that writes to a folder, and one that reads from a store."""
+    url = object_server.new_bucket()
+    call = [*PROGRAM, "convert", url, "--raw", made.raw, *PART, "--quiet"]
+    subprocess.run(call, env=os.environ | object_server.environment, check=True)
+    convert = ("convert", made.copies / "shared" / "out", "--raw", made.raw, *PART, "--then")
+    program = (*python(SOON + BOTH), *map(str, convert), "verify", url, "--then")
+    texts = cluster.run(program=program, **object_server.environment).split("--then\n")
+    return dict(zip(("convert", "verify"), texts, strict=False))
+
+
+def test_a_machine_without_its_folders_is_named(said: dict[str, str], made: Made) -> None:
     """Each had a task; the sound one made all shards, the same bytes as one machine."""
-    output = made.copies / "shared" / "out"
-    program = python(SOON + "main()")
-    said = cluster.run("convert", output, "--raw", made.raw, *PART, program=program)
-    reasons = lacking(said)
+    reasons = lacking(said["convert"])
     assert set(reasons) == {"noraw", "nooutput", "readonly", "changed"}
     assert "it lacks " in reasons["noraw"]
     assert "it has no folder " in reasons["nooutput"]
     assert "it can't write to " in reasons["readonly"]
     assert re.search(r"\.JPEG has other bytes than when", reasons["changed"])
-    assert did(said) == {"head": SHARDS}
-    assert digests(output) == made.digests
+    assert did(said["convert"]) == {"head": SHARDS}
+    assert digests(made.copies / "shared" / "out") == made.digests
 
 
-def test_a_machine_that_cant_reach_the_store_is_named(
-    cluster: Started, made: Made, object_server: ObjectServer
-) -> None:
+def test_a_machine_that_cant_reach_the_store_is_named(said: dict[str, str]) -> None:
     """By its address, with its reason: the head alone checks the set."""
-    url = object_server.new_bucket()
-    call = [*PROGRAM, "convert", url, "--raw", made.raw, *PART, "--quiet"]
-    subprocess.run(call, env=os.environ | object_server.environment, check=True)
-    said = cluster.run("verify", url, program=python(SOON + "main()"), **object_server.environment)
-    reasons = lacking(said)
+    reasons = lacking(said["verify"])
     assert set(reasons) == {"noraw", "nooutput", "readonly", "changed"}
     assert "the store refuses these credentials" in reasons["noraw"]
     assert "not set there, but here: AWS_ENDPOINT_URL" in reasons["nooutput"]
     assert "AWS_ALLOW_HTTP=true" in reasons["readonly"]
     assert "obstore" in reasons["changed"]
-    assert did(said) == {"head": SHARDS}
+    assert did(said["verify"]) == {"head": SHARDS}
 
 
 REFUSED = {
@@ -300,8 +317,8 @@ def alone(made: Made) -> Iterator[Started]:
         yield cluster
 
 
-HOLD = """
-import ray, sys
+SUBMIT = """
+import json, os, ray, subprocess, sys
 ray.init(log_to_driver=False, logging_level="ERROR")
 @ray.remote(num_cpus=1)
 def hold():
@@ -309,23 +326,19 @@ def hold():
     open("held", "w").close()
     while not os.path.exists("release"):
         time.sleep(0.1)
-ray.get(hold.remote())
-"""
-
-SUBMIT = """
-import json, os, ray, subprocess, sys
-ray.init(log_to_driver=False, logging_level="ERROR")
 @ray.remote(num_cpus=0)
 def supervisor(address, call):
     job = json.dumps({"metadata": {"job_submission_id": "raysubmit_1"}})
     variables = {"RAY_ADDRESS": address, "RAY_JOB_CONFIG_JSON_ENV_VAR": job}
-    ran = subprocess.run(call, env=os.environ | variables, capture_output=True, text=True)
-    return ran.returncode, ran.stderr
+    with open("said", "wb") as said:
+        return subprocess.run(call, env=os.environ | variables, stderr=said).returncode
+held = hold.remote()
+while not os.path.exists("held"):
+    ray.wait([held], timeout=0.1)
 call = [sys.executable, "-m", "imagenet_prep", *sys.argv[1:]]
-status, said = ray.get(supervisor.remote(os.environ["RAY_ADDRESS"], call))
-sys.stderr.write(said)
-sys.exit(status)
+sys.exit(ray.get(supervisor.remote(os.environ["RAY_ADDRESS"], call)))
 """
+"""Holds the CPU until there is a file "release", and starts a command as a job meanwhile."""
 
 OTHER_VERSION = "import ray; ray.__version__ = '2.9.0'; from imagenet_prep.cli import main; main()"
 
@@ -335,30 +348,27 @@ def python(program: str) -> Sequence[str]:
     return (sys.executable, "-c", program)
 
 
-def test_a_job_is_a_driver_in_the_cluster(alone: Started, made: Made) -> None:
-    """A task starts it with the variables that Ray's jobs have; the dashboard itself isn't here."""
-    output = alone.folder / "job"
-    said = alone.run("convert", output, "--raw", made.raw, *PART, program=python(SUBMIT))
-    assert did(said) == {"head": SHARDS}
-    assert digests(output) == made.digests
+def test_a_job_waits_for_a_free_cpu_and_says_so(alone: Started, made: Made) -> None:
+    """A job is a driver in the cluster; it goes on when the CPU of other work is free.
 
-
-def test_without_a_free_cpu_it_says_so_and_goes_on(alone: Started, made: Made) -> None:
-    """When the CPU of other work is free."""
-    output = alone.folder / "busy"
-    environment = {**alone.environment, "RAY_ADDRESS": alone.address}
-    with subprocess.Popen(python(HOLD), env=environment, cwd=alone.folder):
-        wait_until((alone.folder / "held").exists)
-        driver = alone.begin("convert", output, "--raw", made.raw, *PART)
-        assert driver.stderr is not None
-        said = ""
-        while "waiting for a free CPU of the Ray cluster: other work has all 1" not in said:
-            said += driver.stderr.readline()
-            assert driver.poll() is None, said
-        assert finished(output) == 0
-        (alone.folder / "release").touch()
-        said += driver.communicate(timeout=400)[1]
-    assert driver.returncode == 0, said
+    A task starts it with the variables that Ray's jobs have; the dashboard itself isn't here.
+    """
+    output, told = alone.folder / "job", alone.folder / "said"
+    waiting = b"waiting for a free CPU of the Ray cluster: other work has all 1"
+    words = ("convert", output, "--raw", made.raw, *PART)
+    with alone.begin(*words, program=python(SUBMIT)) as job:
+        try:
+            wait_until(
+                lambda: (told.exists() and waiting in told.read_bytes()) or job.poll() is not None
+            )
+            assert job.poll() is None
+            assert finished(output) == 0
+        finally:
+            (alone.folder / "release").touch()
+        job.communicate(timeout=400)
+    said = told.read_text()
+    assert job.returncode == 0, said
+    assert "Traceback" not in said
     assert did(said) == {"head": SHARDS}
     assert digests(output) == made.digests
 
@@ -388,7 +398,8 @@ def test_a_driver_that_cant_join_says_why(
 def test_a_lost_head_ends_a_command_which_can_be_run_again(alone: Started, made: Made) -> None:
     """With status 5; the cluster is started again, and the rest is made: the same bytes."""
     output = alone.folder / "lost"
-    slow = SOON + "import functools, slow_shards; from imagenet_prep.shards import run; "
+    slow = SOON + "ray_machines._HEAD, ray_tasks._END = 1.0, 0.5; "
+    slow += "import functools, slow_shards; from imagenet_prep.shards import run; "
     slow += "run.ShardMaker = functools.partial(slow_shards.SlowMaker, seconds=0.3); main()"
     words = ("convert", output, "--raw", made.raw, *PART)
     driver = alone.begin(*words, program=python(slow))

@@ -383,8 +383,8 @@ def test_a_column_replaces_the_usual_feature_of_its_name(tmp_path: Path) -> None
             {"a": example(**REPEATED)},
             ["sample a/000000/image.jpg", "has 2 times the label 1: expected once"],
         ),
-        ("parquet: a", {"a": reduced(0)}, ["no image in", "/a"]),
-        ("arrays: a", {"a": arrays(x=(0, 8, 8), y=(0,))}, ["no image in", "/a"]),
+        ("parquet: a", {"a": reduced(0)}, ["no image in", "/a\nexpected", "name files"]),
+        ("arrays: a", {"a": arrays(x=(0, 8, 8), y=(0,))}, ["no image in", "/a", "name files"]),
     ],
     ids=[
         "label in one file",

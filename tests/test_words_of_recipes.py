@@ -163,7 +163,11 @@ FAULTS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "JSON of 5,000 digits": (
         lambda: read_rows(b"[\n" + b"1" * 5000 + b"]", "json"),
-        "a number has too many digits",
+        "at character 1 is a number of too many digits (1111111111..., of 5,000 digits): expected",
+    ),
+    "JSON lines with a key of 5,000 digits": (
+        lambda: read_rows(b'{"file": "a.png", "age": ' + b"7" * 5000 + b"}", "jsonl"),
+        "'age' has a number of too many digits (7777777777..., of 5,000 digits): expected at most",
     ),
     "a number that no float rounds to": (
         lambda: typed(["3.4028236e38"], [1], is_text=True),

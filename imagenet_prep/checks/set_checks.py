@@ -36,7 +36,7 @@ REMEDY_COUNTS = Hint(
 )
 REMEDY_MANIFEST = Hint(
     "restore the manifest.json that convert wrote for these shards; "
-    "or move this manifest.json away and run the same ",
+    "or, if you still have the raw data, move this manifest.json away and run the same ",
     mention("convert"),
     f" again: it {KEPT}",
 )

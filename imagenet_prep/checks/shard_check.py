@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from array import array
 from collections.abc import Iterator, Mapping
@@ -40,6 +41,12 @@ REMEDY_TAKEN = (
     " (in a recipe check: decode)"
 )
 """For images that were not decoded when their shard was made."""
+
+OTHER_RECORDS = (
+    "the records are not those that manifest.json lists; "
+    "without a sound index file it is not known which of them differ"
+)
+"""The start of the finding in a shard whose index does not fit the manifest either."""
 
 _HASHED = 1 << 20
 
@@ -264,6 +271,15 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
             return True
         return list(map(self.examiner.recorded, index.names)) == reading.index.names
 
+    def _has_own_index(self, reading: _ShardReading) -> bool:
+        """Whether the index files of a shard are those of the records in it."""
+        with contextlib.suppress(InputError):
+            index = read_index(self.layout, reading.name, len(reading.index.offsets))
+            return index is not None and self._is_index_of(
+                reading, index, has_names=all(reading.index.names)
+            )
+        return False
+
     def _explain(self, reading: _ShardReading, info: ShardInfo, digest: str, size: int) -> None:
         """Report how the records differ from the written ones."""
         owner = self._owners.get(digest)
@@ -280,6 +296,13 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
         counts = f"; expected {records} in {info.size} bytes, got {record_count:,} in {size}"
         if has_recorded_size:
             counts = ""
+        if self._has_own_index(reading):
+            detail = (
+                "it fits its own index file, and manifest.json lists other records: "
+                f"one of them is of another set{counts}"
+            )
+            reading.findings.add(Finding(ProblemKind.OTHER_CONVERSION, detail))
+            return
         written = read_written(self.layout, info)
         first_departure: Departure | None = None
         if written is not None:
@@ -288,11 +311,7 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
             problem_kind = ProblemKind.WRONG_COUNT
             if record_count == info.records:
                 problem_kind = ProblemKind.WRONG_CONTENT
-            detail = (
-                "the records are not those that convert wrote; "
-                "without a sound index file it is not known which of them differ"
-            )
-            reading.findings.add(Finding(problem_kind, f"{detail}{counts}"))
+            reading.findings.add(Finding(problem_kind, f"{OTHER_RECORDS}{counts}"))
             return
         record, image = first_departure.record, ""
         if first_departure.kind is ProblemKind.MISSING_RECORD:

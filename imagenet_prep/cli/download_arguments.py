@@ -119,7 +119,7 @@ def find_account(params: Mapping[str, Any]) -> SignIn | None:
 
 def _prompt(base_url: str) -> tuple[str, str]:
     """Ask for the user name and the password of an account."""
-    from imagenet_prep.fetch.session import host_of
+    from imagenet_prep.fetch.addresses import host_of
 
     host = host_of(base_url)
     remark = ", which will get the password"

@@ -11,7 +11,7 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.hints import CONVERT_AGAIN, Hint
 from imagenet_prep.images import ENDINGS, format_of
 from imagenet_prep.reading.damage_words import remedy
-from imagenet_prep.reading.shard import Record
+from imagenet_prep.reading.record import Record
 from imagenet_prep.state.manifest import Manifest, features_by_column
 from imagenet_prep.state.numbering import INCEPTIONS_FIRST, Numbering, box_classes, class_index
 from imagenet_prep.tfrecord.example import KINDS, parse_example

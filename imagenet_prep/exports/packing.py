@@ -23,7 +23,7 @@ from imagenet_prep.exports.image_values import ImageValues, Meaning
 from imagenet_prep.exports.source_set import SourceSet, SourceShard
 from imagenet_prep.hints import CONVERT_AGAIN, Hint
 from imagenet_prep.model import Engine, Failed, Progress
-from imagenet_prep.reading.shard import Record
+from imagenet_prep.reading.record import Record
 from imagenet_prep.sources.names import below
 from imagenet_prep.state.damaged_images import DamagedImage, write_damaged_images
 from imagenet_prep.storage.durable import make_folders, sync_file_system

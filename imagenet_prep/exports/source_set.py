@@ -17,7 +17,8 @@ from imagenet_prep.errors import DamagedRecordError, InputError
 from imagenet_prep.model import OnDamaged
 from imagenet_prep.reading.absent_sets import refuse_no_folder
 from imagenet_prep.reading.indexed import IndexedShard, RecordedShard, find_recorded
-from imagenet_prep.reading.shard import Record, Shard
+from imagenet_prep.reading.record import Record
+from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.reading.values import USUAL, Conventions, any_number
 from imagenet_prep.registry import known_set, labels_of_classes

@@ -19,7 +19,7 @@ from imagenet_prep.exports.source_set import (
 )
 from imagenet_prep.hints import CONVERT_AGAIN, Hint
 from imagenet_prep.reading.arguments import shown
-from imagenet_prep.reading.shard import Record
+from imagenet_prep.reading.record import Record
 from imagenet_prep.sources.names import below, text_of
 from imagenet_prep.storage.durable import make_folder
 

@@ -16,10 +16,11 @@ from requests.cookies import get_cookie_header
 
 from imagenet_prep.errors import AccessError, InputError, UsageError
 from imagenet_prep.fetch import BASE_URL, answer_checks, reply
+from imagenet_prep.fetch.addresses import file_url, host_of, name_of, origin
 from imagenet_prep.fetch.credentials import Credentials
 from imagenet_prep.fetch.login_form import LoginForm, find_login_form
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
-from imagenet_prep.fetch.session import Session, file_url, host_of, name_of, origin, proxy_between
+from imagenet_prep.fetch.session import Session, proxy_between
 from imagenet_prep.hints import Hint
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.text import either, listed

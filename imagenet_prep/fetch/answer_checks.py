@@ -12,9 +12,10 @@ import urllib3
 from imagenet_prep.errors import AccessError, InputError, NetworkError
 from imagenet_prep.escaping import CommandLine, mention, rerun
 from imagenet_prep.fetch import ACCESS_KEY_VARIABLE, BASE_URL, SIGN_UP_URL, USERNAME_VARIABLE
+from imagenet_prep.fetch.addresses import host_of, name_of, origin
 from imagenet_prep.fetch.failures import INVALID_ANSWER, direct_connection
 from imagenet_prep.fetch.patience import CutError
-from imagenet_prep.fetch.session import host_of, is_page_type, name_of, origin, proxy_between
+from imagenet_prep.fetch.session import is_page_type, proxy_between
 from imagenet_prep.hints import Hint
 from imagenet_prep.text import is_web_page
 

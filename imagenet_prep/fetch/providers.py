@@ -19,11 +19,12 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import AccessError, InputError, NetworkError
 from imagenet_prep.escaping import command_line
+from imagenet_prep.fetch.addresses import file_url, host_of
 from imagenet_prep.fetch.answer_checks import RefusedError, check_status
 from imagenet_prep.fetch.credentials import Credentials, Token
 from imagenet_prep.fetch.patience import Pace, Patience
 from imagenet_prep.fetch.reply import Body, inspect
-from imagenet_prep.fetch.session import Session, file_url, host_of
+from imagenet_prep.fetch.session import Session
 from imagenet_prep.fetch.site_logins import KAGGLE_TOKEN_URL, hub_token_path, kaggle_folders
 from imagenet_prep.hints import Hint, run_again
 from imagenet_prep.storage.files import load_json, save_json
@@ -307,11 +308,7 @@ def _refuse_other_files(
 
     ``state`` is the file that names the commit, if an earlier run chose it.
     """
-    expected_names = [
-        f"{split}-{number:05d}-of-{count:05d}.parquet"
-        for split, count in file_counts.items()
-        for number in range(count)
-    ]
+    expected_names = _names_of_files(file_counts)
     absent_splits = [split for split, count in file_counts.items() if not count]
     if not absent_splits and set(expected_names) == set(names):
         return
@@ -324,17 +321,31 @@ def _refuse_other_files(
         texts.append(f"missing: {listed(missing_names)}")
     if other_names:
         texts.append(f"not expected: {listed(other_names)}")
-    has_all_splits = file_counts.keys() == _EXAMPLES.keys()
-    others = "--source imagenet or --source kaggle" if has_all_splits else "--source imagenet"
-    hint = Hint(f"fetch another copy with {others}")
-    if state is not None:
-        remove = command_line(["rm", "--", str(state)])
-        hint = Hint(hint, "; or use the newest commit: ", remove, ", then ", run_again())
     raise InputError(
         f"commit {commit[:12]} of {DATASET} does not have the expected files",
         "; ".join(texts),
-        hint,
+        _another_copy(file_counts, state),
     )
+
+
+def _names_of_files(file_counts: Mapping[str, int]) -> list[str]:
+    """The names of the files of each split, by how many there are."""
+    names: list[str] = []
+    for split, count in file_counts.items():
+        names += [f"{split}-{number:05d}-of-{count:05d}.parquet" for number in range(count)]
+    return names
+
+
+def _another_copy(splits: Collection[str], state: Path | None) -> Hint:
+    """The advice to fetch these splits from elsewhere, or from the newest commit."""
+    others = "--source imagenet"
+    if set(splits) == _EXAMPLES.keys():
+        others = "--source imagenet or --source kaggle"
+    hint = Hint(f"fetch another copy with {others}")
+    if state is None:
+        return hint
+    remove = command_line(["rm", "--", str(state)])
+    return Hint(hint, "; or use the newest commit: ", remove, ", then ", run_again())
 
 
 def _ask_json(session: Session, url: str, pace: Pace) -> tuple[Any, str]:

@@ -16,15 +16,11 @@ import urllib3
 from msgspec import Struct
 
 from imagenet_prep.errors import NetworkError
+from imagenet_prep.fetch.addresses import bare_url, host_of, name_of
 from imagenet_prep.fetch.answer_checks import check_is_no_page, check_status, refuse_encoding
 from imagenet_prep.fetch.failures import reason_of
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
-from imagenet_prep.fetch.session import (
-    Session,
-    bare_url,
-    host_of,
-    name_of,
-)
+from imagenet_prep.fetch.session import Session
 from imagenet_prep.text import number_of
 
 PROBE = 1024  # bytes: enough to distinguish an archive from a page

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from imagenet_prep.errors import NetworkError, PrepError
+from imagenet_prep.fetch.addresses import host_of, name_of
 from imagenet_prep.fetch.partial import (
     FrontHasher,
     PartialFile,
@@ -23,7 +24,7 @@ from imagenet_prep.fetch.partial import (
 )
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.reply import TOO_SHORT, Remote, RemoteFile, RestartError, inspect
-from imagenet_prep.fetch.session import Session, host_of, name_of
+from imagenet_prep.fetch.session import Session
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.text import number_of
 

@@ -14,10 +14,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.fetch.addresses import host_of
 from imagenet_prep.fetch.answer_checks import is_text
 from imagenet_prep.fetch.partial import Span, finish, kept_bytes
 from imagenet_prep.fetch.reply import PROBE, Remote, RemoteFile
-from imagenet_prep.fetch.session import Session, host_of
+from imagenet_prep.fetch.session import Session
 from imagenet_prep.fetch.target import set_aside
 from imagenet_prep.fetch.transfer import Manner, fetch_span
 from imagenet_prep.ilsvrc2012.official_tars import ArchiveIndex, ClassTars, class_tars

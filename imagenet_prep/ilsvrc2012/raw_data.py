@@ -208,25 +208,32 @@ def stages_before(layout: Layout, classes: Mapping[str, int]) -> tuple[StageStat
 
 
 def _download(layout: Layout) -> StageStatus:
-    archives = {key: facts.ARCHIVES[key] for key in facts.DEFAULT_ARCHIVES}
-    paths = [
-        layout.archive_path(archive) if key in facts.SPLITS else layout.extra_path(archive)
-        for key, archive in archives.items()
-    ]
-    present = [path for path in paths if path.is_file()]
+    archive_count = len(facts.DEFAULT_ARCHIVES)
+    present = _present_archives(layout)
     begun = _count_begun(layout) if layout.reads_own_raw else 0
     sources = _present_sources(layout)
-    damages = [source.damage for source in sources if source.damage]
-    damage = damages[0] if damages else ""
+    damage = next((source.damage for source in sources if source.damage), "")
     copies = _other_copies(sources)
     details: list[str] = []
     if present or begun or not copies:  # another copy requires none of the archives
-        details.append(_archives_text(layout, present, len(archives), begun))
+        details.append(_archives_text(layout, present, archive_count, begun))
     if copies:
         details.append(f"images in {' and '.join(copies)}{damage}")
     inputs = len(sources) + bool(find_annotations(layout, facts.TRAIN))
-    state = "partly" if damage else _state(inputs, len(archives), begun > 0)
+    state = "partly" if damage else _state(inputs, archive_count, begun > 0)
     return StageStatus("download", state, "; ".join(details))
+
+
+def _present_archives(layout: Layout) -> list[AnyPath]:
+    """The archives that download fetches by default, and that are there."""
+    paths: list[AnyPath] = []
+    for key in facts.DEFAULT_ARCHIVES:
+        archive = facts.ARCHIVES[key]
+        is_of_split = key in facts.SPLITS
+        path = layout.archive_path(archive) if is_of_split else layout.extra_path(archive)
+        if path.is_file():
+            paths.append(path)
+    return paths
 
 
 def _count_begun(layout: Layout) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -86,10 +87,11 @@ def format_of_file(folder: Path, name: str, ending: str) -> Format | None:
 
 
 def _read_ends(path: Path) -> bytes:
-    """The first and the last bytes of a file."""
+    """The first and the last bytes of a file, without the mark of UTF-8 at its start."""
     head = read_head(path)
+    mark_length = len(head) - len(head.removeprefix(codecs.BOM_UTF8))
     with contextlib.suppress(OSError), path.open("rb") as file:
         start_of_tail = path.stat().st_size - _TAIL
         file.seek(max(len(head), start_of_tail))
         head += file.read(_TAIL)
-    return head
+    return head[mark_length:]

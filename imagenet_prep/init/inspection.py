@@ -236,10 +236,7 @@ def _find_images(folder: Path, names: Sequence[str], engine: Engine) -> _Images:
     """The files that are images or arrays, by their names or their first bytes, and archives."""
     kinds = kinds_by_content(folder, names)
     holders, image_kinds = _divide_kinds(kinds)
-    content = main_content(names)
-    if content is None and image_kinds:
-        first_kind = next(iter(image_kinds.values()))
-        content = "array" if first_kind == "NumPy" else "image"
+    content = main_content(names) or _content_of_kinds(image_kinds)
     fitting = {name for name in image_kinds if fits(content, image_kinds[name])}
     items: list[str] = []
     if content is not None:
@@ -258,6 +255,14 @@ def _find_images(folder: Path, names: Sequence[str], engine: Engine) -> _Images:
         archives=archives,
         members=members,
     )
+
+
+def _content_of_kinds(kinds: Mapping[str, str]) -> Content | None:
+    """The content of files whose names don't tell it, by the kind of the first; None for none."""
+    if not kinds:
+        return None
+    first_kind = next(iter(kinds.values()))
+    return "array" if first_kind == "NumPy" else "image"
 
 
 def _divide_kinds(kinds: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -342,6 +347,13 @@ def _faults_of_images(folder: Path, names: Sequence[str], images: _Images) -> li
     return faults
 
 
+def _reason(ending: str, *, names_images: bool) -> str:
+    """The reason why nothing is made of a file with this ending: what it seems to be."""
+    if names_images:
+        return "names images" if ending in DATA or not ending else "text names images"
+    return "data" if ending in DATA else "other"
+
+
 def _others(
     folder: Path, sizes: Mapping[str, int], image_names: frozenset[str], holders: Collection[str]
 ) -> dict[str, list[str]]:
@@ -351,20 +363,20 @@ def _others(
     names_by_reason: dict[str, list[str]] = {}
     read_counts: Counter[str] = Counter()
     for name, size in sizes.items():
-        if has_ending(name, PACKED) and not name.endswith(_LOCK):
-            names_by_reason.setdefault("packed", []).append(name)
-            continue
         path = below(folder, name)
         ending = ending_of(name)
+        is_holder = name in holders and ending not in DATA
+        is_packed = is_holder or has_ending(name, PACKED)
+        if is_packed and not name.endswith(_LOCK):
+            names_by_reason.setdefault("packed", []).append(name)
+            continue
         may_be_data = ending in DATA or not ending
         is_small = size <= LARGEST_TEXT and read_counts[ending] < MOST_READ
         is_read = False
         if is_small and name not in holders:
             is_read = may_be_data or is_text(path)
         read_counts[ending] += is_read
-        if is_read and mentions_half(path, image_names):
-            reason = "names images" if may_be_data else "text names images"
-        else:
-            reason = "data" if ending in DATA else "other"
+        names_images = is_read and mentions_half(path, image_names)
+        reason = _reason(ending, names_images=names_images)
         names_by_reason.setdefault(reason, []).append(name)
     return names_by_reason

@@ -190,17 +190,10 @@ def _fit(sought: Sought, name: str, table: LabelTable, form: TableForm) -> Judge
     table = spread(table, items)
     rows = _rows_of(sought, name, table)
     if name.startswith("../") and (inner := _path_from_within(table, items)):
-        # convert would not find them, as its names start above the folder
-        problem = f"{path} has paths from within {sought.folder}, such as {inner}"
-        hint = f"move it into {sought.folder}"
-        error = InputError(problem, "expected paths from its own folder", hint)
-        return LabelsRefusal(name, error, True)
+        return LabelsRefusal(name, _from_within(sought, path, inner), True)
     named_rows = {row for row in rows if row >= 0}
-    is_most = 2 * len(named_rows) >= len(items)
-    if sought.options.label and named_rows and form.label_option:
-        is_most = True  # the user names its column
-    if not is_most:
-        is_most = _names_all_but_tests(items, named_rows)
+    is_chosen = bool(sought.options.label and form.label_option)  # the user names its column
+    is_most = _are_most(items, named_rows) or (is_chosen and bool(named_rows))
     is_whole = is_most or len(named_rows) == len(table.paths)
     if not is_whole and _could_be_all(sought, name, table):
         if _names_folders(table, items):
@@ -226,6 +219,22 @@ def _fit(sought: Sought, name: str, table: LabelTable, form: TableForm) -> Judge
         losses=losses,
         is_most=is_most,
         splits=form.splits,
+    )
+
+
+def _are_most(items: Sequence[str], rows: Collection[int]) -> bool:
+    """Whether these rows are half of the images or more, or all outside of a folder for tests."""
+    return 2 * len(rows) >= len(items) or _names_all_but_tests(items, rows)
+
+
+def _from_within(sought: Sought, path: Path, name: str) -> InputError:
+    """The error for a table next to the folder whose paths start within it: convert would not find
+    them, as its names start above the folder.
+    """
+    return InputError(
+        f"{path} has paths from within {sought.folder}, such as {name}",
+        "expected paths from its own folder",
+        f"move it into {sought.folder}",
     )
 
 
@@ -286,13 +295,7 @@ def _unmatched(sought: Sought, name: str, table: LabelTable, rows: Sequence[int]
     expected = f"expected a path from within {sought.folder}"
     prefix = _foreign_prefix(table.paths, items)
     if prefix:
-        number = next(number for number, path in enumerate(table.paths) if path.startswith(prefix))
-        problem = _path_of_none(sought, path, table, number)
-        expected += f", such as {table.paths[number].removeprefix(prefix)}"
-        stripped = {path.removeprefix(prefix) for path in table.paths if path.startswith(prefix)}
-        named = len(stripped.intersection(items))
-        choice = _stripping_choice(sought, table, prefix, named)
-        return InputError(problem, expected).with_choices([choice])
+        return _under_prefix(sought, path, table, prefix)
     folders = folders_to_strip(table.paths, items)
     if folders and not sought.options.strip:
         rows_without = _rows_of(sought, name, table, folders)
@@ -312,6 +315,18 @@ def _unmatched(sought: Sought, name: str, table: LabelTable, rows: Sequence[int]
         place = table.place(path, table.lines[number])
         problem = f"{place}: {table.paths[number]} may be {either(alike[:3])}"
     return InputError(problem, expected, hint)
+
+
+def _under_prefix(sought: Sought, path: Path, table: LabelTable, prefix: str) -> InputError:
+    """The error for a table whose paths are those of images after a prefix."""
+    number = next(number for number, path in enumerate(table.paths) if path.startswith(prefix))
+    problem = _path_of_none(sought, path, table, number)
+    example = table.paths[number].removeprefix(prefix)
+    expected = f"expected a path from within {sought.folder}, such as {example}"
+    stripped = {path.removeprefix(prefix) for path in table.paths if path.startswith(prefix)}
+    named = len(stripped.intersection(sought.items))
+    choice = _stripping_choice(sought, table, prefix, named)
+    return InputError(problem, expected).with_choices([choice])
 
 
 def _path_of_none(sought: Sought, path: Path, table: LabelTable, number: int) -> str:

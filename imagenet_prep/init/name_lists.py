@@ -84,14 +84,7 @@ def _is_in_parts(name_list: NameList, parts: set[tuple[tuple[str, ...], str]]) -
 
 def _read_list(folder: Path, name: str, namings: Sequence[Mapping[str, int]]) -> NameList | None:
     """A list of names; None if less than half of its lines name an image."""
-    content = read_plain(folder / name).decode("utf-8-sig", "replace")
-    image_names: list[str] = []
-    texts: list[str] = []
-    for line in content.splitlines():
-        if line.strip() and not line.startswith("#"):
-            image_name, _, text = line.strip().partition(" ")
-            image_names.append(composed(image_name))
-            texts.append(text.strip())
+    image_names, texts = _read_lines(folder / name)
     for row_by_name in namings:
         rows = [row_by_name.get(image_name, -1) for image_name in image_names]
         found_rows = [row for row in rows if row >= 0]
@@ -104,6 +97,19 @@ def _read_list(folder: Path, name: str, namings: Sequence[Mapping[str, int]]) ->
             split, family = split_in(file_name), family_of(file_name)
             return NameList(name, split, family, found_rows, kept_texts, absent)
     return None
+
+
+def _read_lines(path: Path) -> tuple[list[str], list[str]]:
+    """The first word of each line, which may name an image, and the text after it."""
+    content = read_plain(path).decode("utf-8-sig", "replace")
+    image_names: list[str] = []
+    texts: list[str] = []
+    for line in content.splitlines():
+        if line.strip() and not line.startswith("#"):
+            image_name, _, text = line.strip().partition(" ")
+            image_names.append(composed(image_name))
+            texts.append(text.strip())
+    return image_names, texts
 
 
 def _namings(items: Sequence[str]) -> Iterator[Mapping[str, int]]:

@@ -31,6 +31,10 @@ _WEIGHTS_OR_TABLES = (".h5", ".hdf5", ".mat", ".csv")
 """Endings of files next to arrays that are no part of a set: weights of a network, or a table."""
 
 
+_MOST_PICTURES = 3
+"""Images next to arrays that can be pictures of a description; more are the set."""
+
+
 def holders_of(kind: str, inspection: Inspection) -> Sequence[str]:
     """The files that inspection found to be of this kind."""
     return inspection.holders.get(kind, ())
@@ -43,9 +47,11 @@ def find_arrays(inspection: Inspection) -> Sequence[str]:
     """Files of arrays that hold a whole set: of known formats, of usual names,
     or by the shapes of what they hold.
     """
-    if inspection.content not in (None, "array"):
-        return ()
     holders = holders_of("arrays", inspection)
+    if inspection.content not in (None, "array"):
+        if len(inspection.items) > _MOST_PICTURES:
+            return ()
+        return [*holders, *_files_of_class_names(inspection, holders)] if holders else ()
     if inspection.items:
         holders = [name for name in holders if not has_ending(name, _WEIGHTS_OR_TABLES)]
     if not holders and not _hold_sets(inspection):
@@ -156,3 +162,32 @@ def lists_beside(inspection: Inspection, kind: str) -> list[str]:
         return []
     names = holders_of("parquet", inspection)
     return [name for name in names if not may_hold_images(inspection.folder / name)]
+
+
+_NUMBERED = re.compile(r"(.*?)(\d+)(\.\w+|)", re.ASCII)
+
+
+def missing_numbers(names: Sequence[str]) -> list[str]:
+    """The files that are missing among those that are counted: 00001.tar, of 00000.tar and
+    00002.tar.
+
+    Numbers count files if most of them are there; others are dates or the like.
+    """
+    digits_by_series: dict[tuple[str, str], dict[int, str]] = {}
+    for name in names:
+        match = _NUMBERED.fullmatch(name)
+        if match is None:
+            continue
+        start, digits, end = match.groups()
+        series = digits_by_series.setdefault((start, end), {})
+        series[int(digits)] = digits
+    missing: list[str] = []
+    for (start, end), series in digits_by_series.items():
+        lowest, highest = min(series), max(series)
+        if highest - lowest >= 2 * len(series):
+            continue
+        width = len(series[lowest])
+        for number in range(lowest, highest):
+            if number not in series:
+                missing.append(f"{start}{number:0{width}}{end}")
+    return missing

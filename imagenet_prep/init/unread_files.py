@@ -4,6 +4,7 @@ or as notes.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Collection, Sequence
 from itertools import chain
@@ -15,6 +16,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import CommandLine
 from imagenet_prep.hints import Hint, join_hints
 from imagenet_prep.init.column_options import unused_columns
+from imagenet_prep.init.doubled_folders import doubts_of_doubled
 from imagenet_prep.init.file_endings import ARCHIVES, ending_of
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.label_tables import LabelsFile, LabelsRefusal
@@ -49,6 +51,8 @@ def find_unread(inspection: Inspection, interpretation: Interpretation) -> Unrea
     unread = UnreadFiles(list(interpretation.losses), list(interpretation.skip_notes), [])
     unread.losses += _outside_of_containers(inspection, interpretation)
     unread.losses += _absent_images(inspection, interpretation)
+    if interpretation.proposal is not None:
+        unread.losses += doubts_of_doubled(inspection, interpretation.proposal)
     read_files = {*(interpretation.annotation_files or ()), *interpretation.list_files}
     read_tables = set(read_files)
     if interpretation.table is not None:
@@ -80,14 +84,7 @@ def _outside_of_containers(
     tars = [name for name in inspection.archives if name not in containers]
     item_files = f"{inspection.noun} files"
     if tars:
-        noun = noun_of(tars)
-        taken = listed(interpretation.containers) or item_files
-        fault = _unread_fault(inspection, noun, tars, f"only {taken}, or only {noun}s")
-        unpacking = unpacking_hint(inspection.folder, tars)
-        if isinstance(unpacking, CommandLine) and not interpretation.containers:
-            hint = Hint("to read the images in it, unpack: ", unpacking, "; or ", fault.hint)
-            fault = InputError(fault.what, fault.detail, hint)
-        losses.append(fault)
+        losses.append(_fault_of_tars(inspection, tars, interpretation.containers))
     items = [name for name in inspection.items if name not in containers]
     if containers and items:
         place = interpretation.containers[0]
@@ -99,6 +96,20 @@ def _outside_of_containers(
         place = f" outside of {place}"
         losses.append(_unread_fault(inspection, inspection.noun, items, expected, place))
     return losses
+
+
+def _fault_of_tars(
+    inspection: Inspection, tars: Sequence[str], containers: Sequence[str]
+) -> InputError:
+    """The fault of tars that are not taken, next to the ``containers`` that are."""
+    noun = noun_of(tars)
+    taken = listed(containers) or f"{inspection.noun} files"
+    fault = _unread_fault(inspection, noun, tars, f"only {taken}, or only {noun}s")
+    unpacking = unpacking_hint(inspection.folder, tars)
+    if not isinstance(unpacking, CommandLine) or containers:
+        return fault
+    hint = Hint("to read the images in it, unpack: ", unpacking, "; or ", fault.hint)
+    return InputError(fault.what, fault.detail, hint)
 
 
 def _absent_images(inspection: Inspection, interpretation: Interpretation) -> list[InputError]:
@@ -249,8 +260,22 @@ def _fault(inspection: Inspection, reason: str, names: Sequence[str], tool: str 
             hint = f"unpack {them}, or move {them} away"
     else:
         hint = _TO_CSV.format("their" if reason == "annotations" else "the")
+        why_unread, remedy = _why_unread(inspection, names[0], tool)
+        if why_unread:
+            expected += f": {why_unread}"
+        if remedy:
+            hint = f"{remedy}; or {hint}"
         hint = _hint_for_tool(inspection, tool) or hint
     return InputError(f"{inspection.folder}{problem}", expected, hint)
+
+
+def _why_unread(inspection: Inspection, name: str, tool: str) -> tuple[str, str]:
+    """The reason why a tool's file is not read, and what to do; ("", "") if it is not known."""
+    for format in all_formats().values():
+        if format.tool == tool and format.why_unread is not None:
+            with contextlib.suppress(InputError):
+                return format.why_unread(inspection.folder / name)
+    return "", ""
 
 
 def _hint_for_tool(inspection: Inspection, tool: str) -> str:
@@ -270,7 +295,8 @@ def _hint_for_tool(inspection: Inspection, tool: str) -> str:
             continue
         unused = unused_columns(inspection, format.structure, interpretation.proposal)
         command = inspection.command(**{"as": format.structure, **dict.fromkeys(unused)})
-        return Hint("to read them: ", command)
+        count = f"{interpretation.labelled:,} of {number_of(interpretation.total, 'image')}"
+        return Hint(f"to read them, for {count}: ", command)
     if not refusing:
         return ""
     return Hint("to see what prevents it: ", inspection.command(**{"as": refusing}))
@@ -368,15 +394,20 @@ def _note_on_unused(
     if not table.has_labels:
         is_known = inspection.options.label is None and not table.candidates
         return f"{note}, {no_class}" if is_known else note
-    column = f" in {table.label}" if table.label else ""
-    note += f", {number_of(table.classes, 'class', 'classes')}{column}"
+    note += f", {number_of(table.classes, 'class', 'classes')}"
+    if table.label:
+        note += f" in {table.label}"
     if interpretation.is_labelled and table.labelled * 2 < total:
         return note
     use = "to use them" if len(table.places) > 1 else "to use it"
     if named < total:
-        these = f"these {named:,} {inspection.noun}s" if named > 1 else f"this {inspection.noun}"
-        use += f", and only {these}"
+        use += f", and only {_these(named, inspection.noun)}"
     return Hint(f"{note}; {use}: ", _label_command(inspection, table))
+
+
+def _these(count: int, noun: str) -> str:
+    """Words for the images that the note has just counted."""
+    return f"these {count:,} {noun}s" if count > 1 else f"this {noun}"
 
 
 def _label_command(inspection: Inspection, table: LabelsFile) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
+from imagenet_prep.ilsvrc2012.facts import validation_filename
 from imagenet_prep.reading.absent_sets import no_split_named
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.reading.values import any_number
@@ -285,8 +286,8 @@ def _joined(records: ShardSet, path: _Path, data_dir: _Path) -> list[Any]:
         hint = "add a value for each record, by its file name"
         if isinstance(value_by_name, _RealByImage):
             hint = (
-                f"a list of {_VALIDATION:,} values is for the names {_name_of_image(1)} to "
-                f"{_name_of_image(_VALIDATION)}; for other names, give {{file name: value}}"
+                f"a list of {_VALIDATION:,} values is for the names {validation_filename(1)} to "
+                f"{validation_filename(_VALIDATION)}; for other names, give {{file name: value}}"
             )
         raise InputError(
             f"{path} has no value for {number_of(len(lacking), 'record')} of {shards}",
@@ -332,12 +333,8 @@ def _load_values(path: Path) -> dict[str, Any]:
         raise _other_content(path, f"the JSON value {json.dumps(content)[:40]}")
     if len(content) != _VALIDATION:
         raise _other_content(path, f"a list of {number_of(len(content), 'value')}")
-    return _RealByImage({_name_of_image(number): value for number, value in enumerate(content, 1)})
-
-
-def _name_of_image(number: int) -> str:
-    """The file name of a validation image of ImageNet; the first one is number 1."""
-    return f"ILSVRC2012_val_{number:08d}.JPEG"
+    by_image = {validation_filename(number): value for number, value in enumerate(content, 1)}
+    return _RealByImage(by_image)
 
 
 def _refuse_no_file(path: Path) -> None:

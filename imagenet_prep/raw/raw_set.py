@@ -13,7 +13,8 @@ from imagenet_prep.escaping import mention
 from imagenet_prep.hints import Hint
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.model import Box
-from imagenet_prep.reading.shard import Record, Shard
+from imagenet_prep.reading.record import Record
+from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reading.shard_set import RecordSequence
 from imagenet_prep.reading.values import Conventions
 from imagenet_prep.recorders.inception_recorder import InceptionRecorder

@@ -19,7 +19,8 @@ from msgspec import Struct
 
 from imagenet_prep.errors import DamagedRecordError, InputError, PrepError
 from imagenet_prep.reading.damage_words import remedy
-from imagenet_prep.reading.shard import Record, Shard
+from imagenet_prep.reading.record import Record
+from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reading.values import USUAL, Conventions
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.durable import make_folders

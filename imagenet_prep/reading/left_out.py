@@ -14,7 +14,7 @@ from imagenet_prep.errors import DamagedRecordError, RecordFault, UsageError
 from imagenet_prep.hints import Hint
 
 if TYPE_CHECKING:
-    from imagenet_prep.reading.shard import Record
+    from imagenet_prep.reading.record import Record
     from imagenet_prep.reading.shard_set import RecordSequence
 
 T = TypeVar("T")

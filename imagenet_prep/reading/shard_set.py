@@ -23,7 +23,7 @@ from imagenet_prep.reading.absent_sets import (
 )
 from imagenet_prep.reading.indexed import IndexedShard, find_recorded
 from imagenet_prep.reading.left_out import MappedRecords, OnDamagedRecord
-from imagenet_prep.reading.shard import Record
+from imagenet_prep.reading.record import Record
 from imagenet_prep.reading.values import Conventions, any_number
 from imagenet_prep.state.manifest import ILSVRC2012, find_set
 from imagenet_prep.state.numbering import Numbering

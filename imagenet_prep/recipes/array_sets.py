@@ -70,7 +70,7 @@ def list_arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
 
 def _read_names(path: Path) -> list[str]:
     """The names of classes in a text, one a line."""
-    text = read_plain(path).decode("utf-8", "replace")
+    text = read_plain(path).decode("utf-8-sig", "replace")
     stripped_lines = (line.strip() for line in text.split("\n"))
     return [name for name in stripped_lines if name]
 
@@ -144,15 +144,17 @@ def _name_classes(
     lowest = min(numbers)
     highest = max(numbers)
     for part in labelled_parts:
-        label = str(part.label)
-        words = part.words.get(label, {})
-        names = names_in_file
-        if not names and 0 in words:
-            names = list(words.values())
+        names = names_in_file or _names_from_0(part)
         if names and highest <= len(names):
             starts_at_1 = are_from_1 and lowest > 0
             first_number = int(highest == len(names) or starts_at_1)
-            part.words = {**part.words, label: dict(enumerate(names, first_number))}
+            part.words = {**part.words, str(part.label): dict(enumerate(names, first_number))}
+
+
+def _names_from_0(part: Samples) -> list[str]:
+    """The names of the classes that a part has itself, if they count from 0."""
+    words = part.words.get(str(part.label), {})
+    return list(words.values()) if 0 in words else []
 
 
 def _classes_of_files(members: Sequence[FoundArray]) -> Samples | None:

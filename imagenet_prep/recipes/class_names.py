@@ -202,10 +202,7 @@ def _from_rows(rows: Sequence[Mapping[str, Any]]) -> NamesOfClasses | None:
     """Rows with a column of ids and one of names."""
     if not rows:
         return None
-    columns = {str(name).lower(): name for name in rows[0]}
-    id_column = next((columns[usual] for usual in _IDS if usual in columns), None)
-    name_columns = (columns[usual] for usual in _NAMES if usual in columns)
-    name_column = next((name for name in name_columns if name != id_column), None)
+    id_column, name_column = _find_columns(list(rows[0]))
     if id_column is None or name_column is None:
         return None
     pairs: list[tuple[str, str]] = []
@@ -214,6 +211,15 @@ def _from_rows(rows: Sequence[Mapping[str, Any]]) -> NamesOfClasses | None:
         if class_id is not None and name is not None:
             pairs.append((str(class_id), str(name).strip()))
     return _keyed(pairs)
+
+
+def _find_columns(header: Sequence[str]) -> tuple[str | None, str | None]:
+    """The columns of ids and of names, None where there is none."""
+    columns = {str(name).lower(): name for name in header}
+    id_column = next((columns[usual] for usual in _IDS if usual in columns), None)
+    name_columns = (columns[usual] for usual in _NAMES if usual in columns)
+    name_column = next((name for name in name_columns if name != id_column), None)
+    return id_column, name_column
 
 
 _PB_ITEM = re.compile(r"item\s*\{([^}]*)\}", re.DOTALL)
@@ -321,16 +327,23 @@ def _from_lines(text: str) -> NamesOfClasses | None:
     first_cell, comma, _ = first_line.partition(",")
     if comma and first_cell.strip().lower() in _IDS:
         return _from_csv(text)
-    matches = [match for match in map(_WORDS.fullmatch, lines) if match]
-    if len(matches) == len(lines):
-        pairs = [(str(match[1]), str(match[2]).strip()) for match in matches]
-        names = _from_pairs(pairs)
-        if names is not None:
-            return names
-        if all("\t" in line for line in lines):
-            return _keyed_by_words(pairs)
+    names = _from_words(lines)
+    if names is not None:
+        return names
     may_have_heading = first_line.lower() in _HEADINGS
     return NamesOfClasses(in_order=lines, may_have_heading=may_have_heading)
+
+
+def _from_words(lines: Sequence[str]) -> NamesOfClasses | None:
+    """An id and a name in each line; None if the lines are none of that."""
+    matches = [match for match in map(_WORDS.fullmatch, lines) if match]
+    if len(matches) < len(lines):
+        return None
+    pairs = [(str(match[1]), str(match[2]).strip()) for match in matches]
+    names = _from_pairs(pairs)
+    if names is None and all("\t" in line for line in lines):
+        return _keyed_by_words(pairs)
+    return names
 
 
 def _from_pairs(pairs: Sequence[tuple[str, str]]) -> NamesOfClasses | None:

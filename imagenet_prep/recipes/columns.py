@@ -267,9 +267,7 @@ def extra_columns(
     """
     if is_inception:
         return None, {}
-    table_columns: dict[str, str] = {}
-    if labelled.table is not None:
-        table_columns = {column_name(name): name for name in labelled.table.columns}
+    table_columns = _columns_of_table(labelled)
     object_columns = [name for name in annotations.columns if name not in table_columns]
     of_class = _columns_of_class(labelled)
     if file.recipe.record is None:
@@ -301,6 +299,13 @@ def extra_columns(
         features.append(mapped)
     features.sort(key=lambda mapped: mapped.feature.encode())
     return tuple(features), values
+
+
+def _columns_of_table(labelled: Labelled) -> dict[str, str]:
+    """The columns of the labels file, if there is one, by their names in a recipe."""
+    if labelled.table is None:
+        return {}
+    return {column_name(name): name for name in labelled.table.columns}
 
 
 def _refuse_two_kinds(file: RecipeFile, mapped: Mapped, features: Sequence[Mapped]) -> None:
@@ -401,18 +406,7 @@ def _from_table(
     """A feature of a column of the labels file,
     whose values go to ``values`` by row of the listing.
     """
-    table, path = labelled.table, labelled.table_path
-    assert table is not None
-    assert path is not None
-    cells = table.columns[name]
-    try:
-        kind, column = typed(cells, table.lines, table.is_text, wish.kind)
-    except LabelsFault as fault:
-        hint = fault.hint
-        if fitting := fitting_kind(cells, table.lines, table.is_text):
-            hint = f"correct it; or write type: {fitting} in the recipe"
-        fault_of_column = LabelsFault(fault.line, f"{name}: {fault.reason}", hint)
-        raise at_line(path, fault_of_column, table) from fault
+    kind, column = _typed_column(wish, name, labelled)
     table_rows = labelled.table_rows.tolist()
     by_row = [column[table_row] if table_row >= 0 else None for table_row in table_rows]
     empty_rows: list[int] = []
@@ -427,6 +421,26 @@ def _from_table(
     if file.recipe.record is None:
         is_optional = bool(empty_rows)
     return Mapped(wish.feature, wish.column, kind, is_optional, is_list)
+
+
+def _typed_column(wish: Wish, name: str, labelled: Labelled) -> tuple[Kind, list[Any]]:
+    """A column of the labels file, by row of the file: its kind and its values.
+
+    Raises:
+        InputError: a cell has no value of the kind that is asked for.
+    """
+    table, path = labelled.table, labelled.table_path
+    assert table is not None
+    assert path is not None
+    cells = table.columns[name]
+    try:
+        return typed(cells, table.lines, table.is_text, wish.kind)
+    except LabelsFault as fault:
+        hint = fault.hint
+        if fitting := fitting_kind(cells, table.lines, table.is_text):
+            hint = f"correct it; or write type: {fitting} in the recipe"
+        fault_of_column = LabelsFault(fault.line, f"{name}: {fault.reason}", hint)
+        raise at_line(path, fault_of_column, table) from fault
 
 
 def _empty_cells(

@@ -51,7 +51,7 @@ def read_synsets(path: Path) -> tuple[dict[int, str], dict[int, str]]:
     wnids: dict[int, str] = {}
     words: dict[int, str] = {}
     known_wnids: set[str] = set()
-    text = read_plain(path).decode("utf-8", "replace").removesuffix("\n")
+    text = read_plain(path).decode("utf-8-sig", "replace").removesuffix("\n")
     for number, line in enumerate(text.split("\n"), 1):
         match = _SYNSET.fullmatch(line.strip())
         problem = ""

@@ -24,8 +24,7 @@ def join_tables(tables: Sequence[tuple[str, LabelTable, AnyPath]]) -> LabelTable
         InputError: one of them has labels, and another one has none.
     """
     _refuse_some_without_labels(tables)
-    if len({table.is_text for _, table, _ in tables}) > 1:
-        tables = [(split, _with_texts(table), path) for split, table, path in tables]
+    tables = _alike(tables)
     _, first_table, _ = tables[0]
     names = dict.fromkeys(name for _, table, _ in tables for name in table.columns)
     columns: dict[str, list[Any]] = {name: [] for name in names}
@@ -68,6 +67,15 @@ def _refuse_some_without_labels(tables: Sequence[tuple[str, LabelTable, AnyPath]
         "expected a column of labels in every file, or in none",
         f"add this column to {path.name}; for images without a label, leave its cells empty",
     )
+
+
+def _alike(
+    tables: Sequence[tuple[str, LabelTable, AnyPath]],
+) -> Sequence[tuple[str, LabelTable, AnyPath]]:
+    """The tables, all of them of texts if one is."""
+    if len({table.is_text for _, table, _ in tables}) == 1:
+        return tables
+    return [(split, _with_texts(table), path) for split, table, path in tables]
 
 
 def _with_texts(table: LabelTable) -> LabelTable:

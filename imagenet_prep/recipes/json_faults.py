@@ -12,14 +12,26 @@ _HALF_PAIR = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
     r"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
 )
-_LONG_NUMBER = re.compile(r"\d{4301}")
+_MOST_DIGITS = 4300  # Python 3.11 and later read no longer number
+_LONG_NUMBER = re.compile(rf"\d{{{_MOST_DIGITS + 1},}}")
+_KEY = re.compile(r'"([^"\\]{1,80})"\s*:\s*\[?[^"\[\]{}]{0,200}\Z')
+_SHOWN = 10
+
+
+class _LongNumberError(ValueError):
+    """A number that has more digits than Python reads; the text names it."""
 
 
 def parse_json(text: str) -> Any:
     """The value of a JSON text; raises UnicodeEncodeError for half of a surrogate pair, which the
     escapes of JSON can write and UTF-8 can't.
     """
-    value = json.loads(text)
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError as error:
+        raise _LongNumberError(_long_number(text)) from error
     if "\\u" in text:
         json.dumps(value, ensure_ascii=False).encode()
     return value
@@ -38,7 +50,19 @@ def json_reason(error: Exception) -> str:
         return "a text holds half of a surrogate pair: UTF-8 can't store it"
     if isinstance(error, UnicodeError):
         return f"not JSON: {error}"
-    return "a number has too many digits"  # Python 3.11 and later read at most 4,300
+    return str(error)
+
+
+def _long_number(text: str) -> str:
+    """The reason that a number can't be read, with its start and the key before it."""
+    match = _LONG_NUMBER.search(text)
+    if match is None:
+        return "a number has too many digits"
+    line_start = text.rfind("\n", 0, match.start()) + 1
+    key = _KEY.search(text, max(0, match.start() - 300), match.start())
+    place = f"{key[1]!r} has" if key else f"at character {match.start() - line_start + 1} is"
+    digits = f"{match[0][:_SHOWN]}..., of {len(match[0]):,} digits"
+    return f"{place} a number of too many digits ({digits}): expected at most {_MOST_DIGITS:,}"
 
 
 def json_line(error: Exception, text: str) -> int:

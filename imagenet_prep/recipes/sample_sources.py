@@ -81,7 +81,11 @@ def _read_parts(
             parts.append((split or split_in_names, samples))
     if not any(samples.names for _, samples in parts):
         all_paths = [str(path) for paths in groups.values() for path in paths]
-        raise NoFilesError(f"no image in {listed(all_paths)}", "expected at least one image")
+        raise NoFilesError(
+            f"no image in {listed(all_paths)}",
+            "expected at least one image",
+            "name files that hold images in `source` of the recipe",
+        )
     return parts
 
 

@@ -11,8 +11,9 @@ from typing import NamedTuple
 from imagenet_prep.images.prepare import TURNED
 from imagenet_prep.reporting import census as marks
 from imagenet_prep.reporting.census import Census
+from imagenet_prep.reporting.near_duplicates import NEAR
 from imagenet_prep.reporting.page_facts import SHOWN_NAMES, Facts
-from imagenet_prep.reporting.samples import NEAR, Sample
+from imagenet_prep.reporting.samples import Sample
 from imagenet_prep.state.manifest import count_changed_boxes
 from imagenet_prep.text import number_of
 

@@ -8,10 +8,13 @@ from msgspec import Struct
 
 from imagenet_prep.datasets.planned_set import PlannedSplit, plan_name
 from imagenet_prep.errors import DataProblemsError
+from imagenet_prep.escaping import command
+from imagenet_prep.hints import Hint
 from imagenet_prep.images.prepare import TURNED, count_changes
 from imagenet_prep.model import Problem, Progress, ShardPlan
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import CHANGED_BOXES
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import number_of
 
@@ -92,6 +95,17 @@ def summary_of(split: PlannedSplit, todo: Sequence[ShardPlan], journal: Journal)
         warned=tuple(sorted(warning for info in infos for warning in info.warned)),
         size=sum(info.size for info in infos),
     )
+
+
+def notes_on_check(check: str, splits: Sequence[PlannedSplit], layout: Layout) -> Sequence[str]:
+    """The notes if a user asks for a check of all pixels, and every shard was done before."""
+    if any(split.recorder.check == "strict" for split in splits):
+        check = "strict"
+    if check not in ("strict", "decode"):
+        return ()
+    kept = f"every shard was done before and is kept: the check {check} applies only to new shards"
+    decode = command("verify", layout.output_dir, (("depth", "decode"),))
+    return kept, Hint("to decode all images: ", decode)
 
 
 def refusal_of(problems: list[Problem], refused: int, progress: Progress) -> DataProblemsError:

@@ -134,16 +134,23 @@ class ExistingShards(Struct, frozen=True):
                 boxes_command(records.layout, lost_split),
                 "    (--overwrite would leave the boxes out)",
             )
-        overwrite = "make the shards again with --overwrite"
-        if evidence or _has_other_images(plan, changes):
-            overwrite = f"if images changed by mistake, restore them; or {overwrite}"
-        elif changes and all(map(_IS_OPTION.match, changes)):
-            overwrite = f"give the earlier settings again, {overwrite}"
+        has_other_images = bool(evidence) or _has_other_images(plan, changes)
+        overwrite = _to_make_again(changes, has_other_images=has_other_images)
         raise UsageError(
             f"{count} made from other inputs or with other settings, {self.replaced[0]} first",
             evidence or _in_words(changes),
             boxes_hint or instead(records.layout, overwrite),
         )
+
+
+def _to_make_again(changes: Sequence[str], *, has_other_images: bool) -> str:
+    """The advice to make shards again, or to undo what these changes say."""
+    overwrite = "make the shards again with --overwrite"
+    if has_other_images:
+        return f"if images changed by mistake, restore them; or {overwrite}"
+    if changes and all(map(_IS_OPTION.match, changes)):
+        return f"give the earlier settings again, {overwrite}"
+    return overwrite
 
 
 def instead(layout: Layout, overwrite: str, *, is_rank: bool = False) -> str:

@@ -247,9 +247,23 @@ def _open_pixel_table(path: Path) -> Arrays:
                 continue
             texts = [cells[number] for _, cells in samples]
             column = _numbers_or_texts(texts)
+            if _counts_rows(header[place], column):
+                continue
             load = functools.partial(_as_is, column)
-            arrays[f"{lead}{header[place]}"] = stored_rows(path, load)
+            name = header[place] or f"column {place + 1}"
+            arrays[f"{lead}{name}"] = stored_rows(path, load)
     return arrays
+
+
+_ROW_NUMBER = re.compile(r"|unnamed: \d+|index|(?:row|image)?[_ ]?id", re.IGNORECASE)
+"""The name of a column of the numbers of rows, as pandas writes them, or without one."""
+
+
+def _counts_rows(name: str, column: Any) -> bool:
+    """Whether a column has only the numbers of rows: they are neither labels nor facts."""
+    if _ROW_NUMBER.fullmatch(name) is None or column.dtype != np.int64:
+        return False
+    return bool((np.diff(column) == 1).all())
 
 
 def _read_pixel_rows(

@@ -17,9 +17,10 @@ from msgspec import Struct
 
 from imagenet_prep import sources
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import mention
+from imagenet_prep.escaping import mention, path_word
 from imagenet_prep.hints import Hint
 from imagenet_prep.storage.durable import write_all
+from imagenet_prep.storage.layout import RAW_NAME
 from imagenet_prep.storage.location import AnyPath, Location
 from imagenet_prep.storage.memory_maps import open_plain
 from imagenet_prep.storage.refusals import unreadable
@@ -211,9 +212,12 @@ class Gone(Container, frozen=True):
 def gone(path: AnyPath) -> InputError:
     """The error for a consumed file that is required again."""
     detail = "convert --consume freed its space while it made shards of its images"
+    download = mention("download")
+    if path.suffix == ".tar" and path.parent.name == RAW_NAME:
+        download = mention("download", path_word(str(path.parent.parent)))
     hint = Hint(
         "get it again with ",
-        mention("download"),
+        download,
         "; then run ",
         mention("repair"),
         " to make wrong or missing shards again, or ",

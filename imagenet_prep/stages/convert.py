@@ -16,7 +16,6 @@ from imagenet_prep.datasets.kept_notes import note_of_call
 from imagenet_prep.datasets.planned_set import PlannedSet, PlannedSplit, plan_name
 from imagenet_prep.datasets.stored_plan import plan_again, plan_of, warn_of_listing
 from imagenet_prep.errors import OtherCopyError, UsageError, WriteError
-from imagenet_prep.escaping import command
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012.planned_boxes import commands_for_boxes
 from imagenet_prep.model import Engine, Problem, Progress, ShardPlan, Silent
@@ -29,7 +28,12 @@ from imagenet_prep.shards.consumable import (
     refuse_lost,
 )
 from imagenet_prep.shards.consuming import begin_consuming, consuming_needs, finish_consuming
-from imagenet_prep.shards.convert_summary import ConvertSummary, refusal_of, summary_of
+from imagenet_prep.shards.convert_summary import (
+    ConvertSummary,
+    notes_on_check,
+    refusal_of,
+    summary_of,
+)
 from imagenet_prep.shards.done_shards import DoneShards
 from imagenet_prep.shards.existing import ExistingShards
 from imagenet_prep.shards.finishing import find_lost, finish_set, refuse_superseded
@@ -231,7 +235,7 @@ class _Conversion(Struct, frozen=True):
         existing = ExistingShards.find(
             records, self.plan, plan_on_disk, journal, changed, KNOWN_SPLITS
         )
-        pending = self._pending_replacement()
+        pending = Replacement.pending(layout, plan_on_disk, self.plan)
         overwrites = self.options.overwrite or pending is not None
         if existing.foreign:  # another rank may have claimed the folder since, and made them
             self._claim.check()
@@ -240,29 +244,12 @@ class _Conversion(Struct, frozen=True):
             existing.refuse_replaced(records, self.plan, changed, commands_for_boxes)
         replaced = existing.replaced if overwrites else ()
         journal.forget({*changed, *replaced})
-        replacement = self._replacement_of(replaced, pending)
+        replacement = Replacement.plan_or_continue(layout, replaced, pending)
         generation = plan_on_disk.generation if plan_on_disk else ""
         if self._starts_generation(replacement, pending):
             generation = next_generation(plan_on_disk, self.plan)
         plan = replace(self.plan, generation=generation)
         return replace(self, records=records, plan=plan, replacement=replacement)
-
-    def _pending_replacement(self) -> Replacement | None:
-        """The list of replaced shards that a killed run or another rank left, if this continues."""
-        plan_on_disk = self.plan_on_disk
-        if plan_on_disk is None or plan_on_disk.fingerprints != self.plan.fingerprints:
-            return None
-        return Replacement.find(self.layout, plan_on_disk)
-
-    def _replacement_of(
-        self, replaced: Sequence[str], pending: Replacement | None
-    ) -> Replacement | None:
-        """The list of the shards to replace: the pending one, if it has them all."""
-        if pending is not None and pending.shards.keys() >= set(replaced):
-            return pending
-        if not replaced:
-            return None
-        return Replacement.plan(self.layout, replaced)
 
     def _starts_generation(
         self, replacement: Replacement | None, pending: Replacement | None
@@ -477,8 +464,9 @@ class _Conversion(Struct, frozen=True):
     ) -> ConvertSummary:
         """The summary of a conversion that made these shards; consumed raw data is removed."""
         layout, progress = self.layout, self.progress
-        if not shards:
-            self._note_check()
+        if not shards and self.share is None:  # verify requires the merged set
+            for note in notes_on_check(self.options.check, self.splits, layout):
+                progress.note(note)
         if self.share:
             merging = merge_command(layout)
             progress.note(Hint(f"{self.share} is done; when all ranks are done, run: ", merging))
@@ -491,21 +479,6 @@ class _Conversion(Struct, frozen=True):
         for split in splits:
             progress.note(split.conclusion)
         return ConvertSummary(splits, tuple(problems), notes, layout.damaged_images_path)
-
-    def _note_check(self) -> None:
-        """Say that shards which were done before are kept,
-        if the user asks for a check of all pixels.
-        """
-        check = self.options.check
-        if any(split.recorder.check == "strict" for split in self.splits):
-            check = "strict"
-        if self.share or check not in ("strict", "decode"):  # verify requires the merged set
-            return
-        decode = command("verify", self.layout.output_dir, (("depth", "decode"),))
-        self.progress.note(
-            f"every shard was done before and is kept: the check {check} applies only to new shards"
-        )
-        self.progress.note(Hint("to decode all images: ", decode))
 
 
 def _plan_again(

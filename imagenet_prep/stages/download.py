@@ -13,10 +13,11 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.fetch import BASE_URL
 from imagenet_prep.fetch.access import SignIn, open_session
+from imagenet_prep.fetch.addresses import bare_url, file_url, host_of
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.providers import Offer, Site
 from imagenet_prep.fetch.reply import Remote, RemoteFile, inspect
-from imagenet_prep.fetch.session import Session, bare_url, file_url, host_of
+from imagenet_prep.fetch.session import Session
 from imagenet_prep.fetch.target import Target
 from imagenet_prep.fetch.transfer import Manner, fetch
 from imagenet_prep.hints import Hint

@@ -17,6 +17,7 @@ from imagenet_prep.reporting.census import Census, TakeCensus, take_census
 from imagenet_prep.reporting.charts import draw_charts
 from imagenet_prep.reporting.lenient import USUAL, names_of
 from imagenet_prep.reporting.marks_file import MarkedImages, Marks, find_marked
+from imagenet_prep.reporting.near_duplicates import require_imagehash
 from imagenet_prep.reporting.odd_images import odd_rows
 from imagenet_prep.reporting.page import render
 from imagenet_prep.reporting.page_facts import SHOWN_NAMES, Facts, Subject
@@ -31,7 +32,6 @@ from imagenet_prep.reporting.samples import (
     choose,
     choose_more,
     form_of,
-    require_imagehash,
     spread,
     within_limit,
 )

@@ -15,7 +15,8 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.hints import Hint
 from imagenet_prep.images import format_of, grades, jpeg, pixels
-from imagenet_prep.reading.shard import Record, Shard
+from imagenet_prep.reading.record import Record
+from imagenet_prep.reading.shard import Shard
 from imagenet_prep.storage.files import absence_of, atomic_file
 from imagenet_prep.storage.layout import parse_shard_name
 from imagenet_prep.storage.location import AnyPath, locate

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from imagenet_prep.checks.checked_dataset import CheckedDataset, SetFindings
 from imagenet_prep.checks.checked_shards import Checked, failed_check, fingerprint, group
 from imagenet_prep.checks.inventory import Inventory, take_inventory
+from imagenet_prep.checks.other_sets import join_other_set
 from imagenet_prep.checks.set_checks import (
     check_counts,
     check_names,
@@ -179,10 +180,13 @@ class _SetCheck(Struct, frozen=True):
         digest = ""
         if checked and not self.share:
             digest = fingerprint(checked.reports, names)
+        shown = problems
+        if checked and not self.share:
+            shown = join_other_set(problems, checked.of(names), inventory.state)
         warned = itertools.chain.from_iterable(info.warned for info in inventory.infos.values())
         return Verdict(
             depth=self.depth,
-            problems=tuple(group(problems)),
+            problems=tuple(group(shown)),
             totals=totals,
             level=level,
             reason=reason,

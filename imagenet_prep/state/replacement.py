@@ -43,6 +43,15 @@ class Replacement(Struct, frozen=True):
     journals: tuple[str, ...]
 
     @classmethod
+    def plan_or_continue(
+        cls, layout: Layout, names: Collection[str], pending: Replacement | None
+    ) -> Replacement | None:
+        """The replacement of these shards: the pending one, if it lists them all; None for none."""
+        if pending is not None and pending.shards.keys() >= set(names):
+            return pending
+        return cls.plan(layout, names) if names else None
+
+    @classmethod
     def plan(cls, layout: Layout, names: Iterable[str]) -> Replacement:
         """The replacement of these shards as they are now; nothing is written."""
         journals = tuple(path.name for path in journal_parts(layout.journal_path))
@@ -51,6 +60,17 @@ class Replacement(Struct, frozen=True):
             with contextlib.suppress(FileNotFoundError):
                 shards[name] = identity_of(layout.shard_path(name))
         return cls(shards, journals)
+
+    @classmethod
+    def pending(cls, layout: Layout, plan_on_disk: Plan | None, plan: Plan) -> Replacement | None:
+        """The replacement that a killed run or another rank left, if the plan continues it.
+
+        Raises:
+            InputError: as for ``find``.
+        """
+        if plan_on_disk is None or plan_on_disk.fingerprints != plan.fingerprints:
+            return None
+        return cls.find(layout, plan_on_disk)
 
     @classmethod
     def find(cls, layout: Layout, plan: Plan) -> Replacement | None:

@@ -27,7 +27,7 @@ from imagenet_prep.reading.absent_sets import refuse_no_folder
 from imagenet_prep.reading.arguments import whole
 from imagenet_prep.reading.environment import check_rank, rank_in_environment
 from imagenet_prep.reading.left_out import OnDamagedRecord, check_policy
-from imagenet_prep.reading.shard import Record
+from imagenet_prep.reading.record import Record
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.state.manifest import find_set, usable_manifest
 from imagenet_prep.state.set_state import SetState

@@ -20,7 +20,7 @@ from torch.utils.data import Dataset, default_collate, get_worker_info
 
 from imagenet_prep.errors import DamagedRecordError, InputError, PrepError, RecordFault, UsageError
 from imagenet_prep.reading.left_out import with_choice
-from imagenet_prep.reading.shard import Record
+from imagenet_prep.reading.record import Record
 from imagenet_prep.text import listed, number_of
 from imagenet_prep.torch.device_settings import DeviceSettings
 

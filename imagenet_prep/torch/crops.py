@@ -13,7 +13,7 @@ from torch.nn import functional
 from imagenet_prep.errors import UsageError
 from imagenet_prep.images.parts import Cutout, ImagePart
 from imagenet_prep.reading.arguments import shown, whole
-from imagenet_prep.reading.shard import Record
+from imagenet_prep.reading.record import Record
 
 
 class Crop:

@@ -12,7 +12,7 @@ import torch
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.reading.arguments import shown, whole
-from imagenet_prep.reading.shard import Record
+from imagenet_prep.reading.record import Record
 from imagenet_prep.reading.shard_set import RecordSequence
 from imagenet_prep.tfrecord.object_features import OBJECT_FEATURES
 from imagenet_prep.torch.objects import MASKS, ObjectClasses, RecordObjects

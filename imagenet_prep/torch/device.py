@@ -22,7 +22,7 @@ from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.parts import ImagePart, cut_out, refuse_outside
 from imagenet_prep.images.pixels import decode_array, read_facts
 from imagenet_prep.reading.left_out import with_choice
-from imagenet_prep.reading.shard import Record
+from imagenet_prep.reading.record import Record
 from imagenet_prep.torch.batches import (
     BatchCollate,
     BatchItems,

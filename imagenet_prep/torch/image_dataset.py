@@ -9,7 +9,7 @@ import torch
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.reading.arguments import shown
-from imagenet_prep.reading.shard import Record
+from imagenet_prep.reading.record import Record
 from imagenet_prep.reading.shard_set import RecordSequence
 from imagenet_prep.torch.crops import Crop
 from imagenet_prep.torch.record_dataset import RecordDataset

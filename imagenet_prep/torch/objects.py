@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.mask_pixels import decode_mask
-from imagenet_prep.reading.shard import Record
+from imagenet_prep.reading.record import Record
 from imagenet_prep.text import number_of, one_of, parse_whole
 from imagenet_prep.tfrecord.object_features import OBJECT_FEATURES
 
@@ -242,13 +242,7 @@ class ObjectClasses(Struct, frozen=True):
         return [label + self.first_number - 1 for label in self.names]
 
     def _label_names(self, objects: RecordObjects) -> NDArray[np.int64]:
-        numbers = [name for name in (LABELS, LABELS_OF_INCEPTION) if name in objects.features]
-        if objects.count and numbers and NAMES not in objects.features:
-            raise InputError(
-                f"{objects.record.place} has no {NAMES}, so its objects have no class names",
-                f"expected one per object; it has class numbers: {numbers[0]}",
-                "leave out class_names: the labels are then these numbers",
-            )
+        _refuse_numbers_alone(objects)
         names = [str(name, "utf-8", "replace") for name in objects.byte_values(NAMES, "texts")]
         labels = {name: label for label, name in self.names.items()}
         for name in names:
@@ -263,3 +257,14 @@ class ObjectClasses(Struct, frozen=True):
                     hint,
                 )
         return np.array([labels[name] for name in names], np.int64)
+
+
+def _refuse_numbers_alone(objects: RecordObjects) -> None:
+    """Raise InputError for objects whose classes have numbers, and no names."""
+    numbers = [name for name in (LABELS, LABELS_OF_INCEPTION) if name in objects.features]
+    if objects.count and numbers and NAMES not in objects.features:
+        raise InputError(
+            f"{objects.record.place} has no {NAMES}, so its objects have no class names",
+            f"expected one per object; it has class numbers: {numbers[0]}",
+            "leave out class_names: the labels are then these numbers",
+        )

@@ -12,7 +12,7 @@ from torch.utils.data import Dataset, Subset
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.reading.arguments import shown
-from imagenet_prep.reading.shard import Record
+from imagenet_prep.reading.record import Record
 from imagenet_prep.reading.shard_set import RecordSequence
 
 T = TypeVar("T", covariant=True)

@@ -8,7 +8,7 @@ import torch
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.mask_pixels import decode_values
-from imagenet_prep.reading.shard import Record
+from imagenet_prep.reading.record import Record
 from imagenet_prep.reading.shard_set import RecordSequence
 from imagenet_prep.tfrecord.object_features import OBJECT_FEATURES
 from imagenet_prep.torch.objects import read_mask

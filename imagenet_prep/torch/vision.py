@@ -12,7 +12,7 @@ import torch
 from imagenet_prep.errors import UsageError
 from imagenet_prep.escaping import command_line
 from imagenet_prep.reading.arguments import shown
-from imagenet_prep.reading.shard import Record
+from imagenet_prep.reading.record import Record
 from imagenet_prep.reading.shard_set import RecordSequence
 from imagenet_prep.text import number_of
 from imagenet_prep.torch.record_dataset import RecordDataset

@@ -98,26 +98,14 @@ def init(
     paths = [path for path in (folder, output) if path is not None]
     if is_list:
         if is_about_folder or example or paths:
-            raise UsageError(
-                "init --list can't be used with a folder or another option",
-                "it lists the recipes of well-known data sets",
-                Hint("leave the rest out: ", _list_command()),
-            )
+            raise _list_alone()
         return _list_examples()
     if example is not None:
         if is_about_folder or len(paths) > 1:
-            raise UsageError(
-                "init --example copies a recipe, and inspects no folder",
-                "expected at most one file to write, and no other option except --output",
-                "leave the other options out; or leave --example out to inspect a folder",
-            )
+            raise _example_alone()
         return _write_example(example, output or folder)
     if folder is None:
-        raise UsageError(
-            "init requires a folder or a file of data",
-            "expected, for example, the folder of your images: init FOLDER",
-            Hint("to list recipes of well-known data sets: ", _list_command()),
-        )
+        raise _folder_missing()
     from imagenet_prep.stages.init import init
 
     summary = init(
@@ -131,6 +119,33 @@ def init(
     print_init(summary, quiet)
     figures = init_figures(summary)
     return CommandOutcome(figures)
+
+
+def _list_alone() -> UsageError:
+    """The error for --list with a folder or another option."""
+    return UsageError(
+        "init --list can't be used with a folder or another option",
+        "it lists the recipes of well-known data sets",
+        Hint("leave the rest out: ", _list_command()),
+    )
+
+
+def _example_alone() -> UsageError:
+    """The error for --example with several files, or with an option on a folder."""
+    return UsageError(
+        "init --example copies a recipe, and inspects no folder",
+        "expected at most one file to write, and no other option except --output",
+        "leave the other options out; or leave --example out to inspect a folder",
+    )
+
+
+def _folder_missing() -> UsageError:
+    """The error for init without a folder, --list or --example."""
+    return UsageError(
+        "init requires a folder or a file of data",
+        "expected, for example, the folder of your images: init FOLDER",
+        Hint("to list recipes of well-known data sets: ", _list_command()),
+    )
 
 
 def _list_command() -> CommandLine:

@@ -12,6 +12,12 @@ if TYPE_CHECKING:
 
 SHOWN_SHARDS = 20
 
+SAME = (
+    "By their manifests and checksums, both sets hold the same records in the same shards and "
+    "order. The command verify tells whether the data agree with these."
+)
+"""diff does not read equal shards: a changed byte or label may be hidden."""
+
 
 def print_diff(difference: Difference, limit: int) -> None:
     """Print the differences of each split: counts, then the first records by name,
@@ -22,10 +28,7 @@ def print_diff(difference: Difference, limit: int) -> None:
     for split in difference.splits:
         _print_split(split, difference, limit)
     if difference.is_same:
-        tell(
-            "Both sets hold the same records in the same shards and order.",
-            colour="green",
-        )
+        tell(SAME, colour="green")
 
 
 def _print_split(split: SplitDifference, difference: Difference, limit: int) -> None:

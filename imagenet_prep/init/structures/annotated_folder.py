@@ -19,7 +19,14 @@ from imagenet_prep.init.annotation_matching import (
 )
 from imagenet_prep.init.folder_shapes import shape_of
 from imagenet_prep.init.inspection import Inspection
-from imagenet_prep.init.proposal import CERTAIN, LIKELY, DoubtError, Interpretation, Proposal
+from imagenet_prep.init.proposal import (
+    CERTAIN,
+    LIKELY,
+    ONLY_IF_ASKED,
+    DoubtError,
+    Interpretation,
+    Proposal,
+)
 from imagenet_prep.init.structures import Recogniser
 from imagenet_prep.recipes.annotated_images import split_in
 from imagenet_prep.recipes.annotating import Annotations
@@ -42,7 +49,8 @@ _MOST_FOLDERS = 100  # of images, that a recipe names one by one
 def _interpret(
     inspection: Inspection, proposed: Proposed, *, in_classes: bool = False
 ) -> Interpretation | None:
-    """The folder with annotations; None if they are of less than half of the images.
+    """The folder with annotations, only if asked where they are of less than half of the images;
+    None if they are of none.
 
     Args:
         inspection: the folder.
@@ -53,7 +61,7 @@ def _interpret(
         matched = match_images(inspection, proposed)
     except InputError as error:
         return _refuse(inspection, error, proposed.used, is_certain=proposed.is_certain)
-    if 2 * matched.count < len(matched.images):
+    if not matched.count:
         return None
     annotations = matched.annotations
     losses, notes_on_kept = _without_counterpart(inspection, matched, proposed)
@@ -65,6 +73,8 @@ def _interpret(
         meaning = "class folders of images with boxes"
         class_count = len(shape_of(matched.images).classes)
     certainty = _certainty(inspection, matched, proposed, in_classes=in_classes)
+    if 2 * matched.count < len(matched.images):
+        certainty = ONLY_IF_ASKED
     proposal = _propose_recipe(proposed, matched, in_classes=in_classes)
     faults_of_masks = _read_as_images(inspection, matched, in_classes=in_classes)
     return Interpretation(

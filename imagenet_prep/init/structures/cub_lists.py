@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from imagenet_prep.errors import InputError
 from imagenet_prep.init.folder_shapes import Shape, shape_of
 from imagenet_prep.init.inspection import Inspection
@@ -29,7 +31,6 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     shape = shape_of(inspection.items)
     if lead is None or not shape.has_classes or shape.splits:
         return None
-    assert inspection.content is not None
     base = inspection.folder / lead
     listed_by_number, bad_path = _read_list(base / _PATHS)
     names = {name.removeprefix(shape.lead) for name in shape.files.names()}
@@ -55,16 +56,25 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     if _BOXES in inspection.annotations and not faults:
         return None  # with boxes, boxes-in-class-folders takes these classes and these splits
     divided = _divide(path_by_number, split_by_number)
-    paths = list(path_by_number.values())
-    content = inspection.content
-    proposal = Proposal("folders", content, paths, shape.lead, written_lists=divided)
+    interpretation = _interpret(inspection, shape, lead, list(path_by_number.values()), divided)
+    return replace(interpretation, faults=faults, annotation_files=frozenset(list_files))
+
+
+def _interpret(
+    inspection: Inspection,
+    shape: Shape,
+    lead: str,
+    paths: Sequence[str],
+    divided: Mapping[str, list[str]],
+) -> Interpretation:
+    """The images at these paths, divided by the lists in the folder ``lead``."""
+    assert inspection.content is not None
+    proposal = Proposal("folders", inspection.content, paths, shape.lead, written_lists=divided)
     return Interpretation(
         CERTAIN,
         (_evidence(lead, divided),),
         f"the folders are the classes: {listed(shape.classes)}; {_SPLITS} divides them",
         proposal,
-        faults,
-        annotation_files=frozenset(list_files),
         skip_notes=_notes_on_unlisted(inspection, lead, len(paths)),
         labelled=len(paths),
         classes=len(shape.classes),

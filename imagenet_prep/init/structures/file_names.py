@@ -13,7 +13,7 @@ from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.proposal import POSSIBLE, Interpretation, Proposal
 from imagenet_prep.init.split_lists import SplitLists, find_split_lists
 from imagenet_prep.recipes.classes import class_order
-from imagenet_prep.recipes.path_parts import stem_of
+from imagenet_prep.recipes.path_parts import parent_of, stem_of
 from imagenet_prep.recipes.splits import split_names
 from imagenet_prep.text import listed, number_of
 
@@ -67,22 +67,18 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     )
 
 
-def _folder_of(name: str) -> str:
-    return name.rpartition("/")[0]
-
-
 def _labels_by_name(items: Sequence[str], lead: str) -> dict[str, str]:
     """The class of each image that its name starts with; none in folders where others have none."""
     words = {name: _first_words(name.removeprefix(lead)) for name in items}
     counts = Counter(words.values())
     labels = {name: word for name, word in words.items() if word and counts[word] > 1}
-    totals = Counter(map(_folder_of, items))
-    named_totals = Counter(map(_folder_of, labels))
+    totals = Counter(map(parent_of, items))
+    named_totals = Counter(map(parent_of, labels))
     folders: set[str] = set()
     for folder, count in named_totals.items():
         if count >= _NAMED * totals[folder]:
             folders.add(folder)
-    return {name: word for name, word in labels.items() if _folder_of(name) in folders}
+    return {name: word for name, word in labels.items() if parent_of(name) in folders}
 
 
 def _first_words(name: str) -> str:
@@ -101,7 +97,7 @@ def _first_words(name: str) -> str:
 
 def _only_lists(inspection: Inspection, labels: Mapping[str, str]) -> SplitLists | None:
     """The lists that divide images of one folder, if there is one way."""
-    folders = set(map(_folder_of, labels))
+    folders = set(map(parent_of, labels))
     if len(folders) > 1:
         return None
     ways_to_divide = find_split_lists(inspection, list(labels), "")
@@ -112,7 +108,7 @@ def _only_lists(inspection: Inspection, labels: Mapping[str, str]) -> SplitLists
 
 def _splits_of_folders(labels: Mapping[str, str]) -> dict[str, str]:
     """The split of each folder; none if one of them is not called as a split."""
-    folders = sorted(set(map(_folder_of, labels)))
+    folders = sorted(set(map(parent_of, labels)))
     splits = split_names(folders)
     if len(splits) < len(folders):
         return {}

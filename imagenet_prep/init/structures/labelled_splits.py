@@ -47,12 +47,6 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     for path, label in label_by_path.items():
         name = path.removeprefix(shape.lead)
         labels[name] = label
-    skip_notes: list[str] = []
-    losses = _unlisted(inspection, shape, list_by_folder, label_by_path)
-    bare = [name for name in inspection.items if name not in label_by_path]
-    if bare:
-        count = number_of(len(bare), inspection.noun)
-        skip_notes.append(f"{count} without a class, left out: {listed(bare)}")
     added_splits = listed(sorted(splits.keys() - shape.splits.keys()))
     has = "has" if len(list_files) == 1 else "have"
     evidence = f"{listed(list_files)} {has} the classes of {added_splits}"
@@ -71,11 +65,20 @@ def recognise(inspection: Inspection) -> Interpretation | None:
         f"{meaning}; {listed(list_files)} {has} others",
         proposal,
         annotation_files=frozenset(list_files),
-        losses=losses,
-        skip_notes=skip_notes,
+        losses=_unlisted(inspection, shape, list_by_folder, label_by_path),
+        skip_notes=_note_on_bare(inspection, label_by_path),
         labelled=len(labels),
         classes=len(shape.classes),
     )
+
+
+def _note_on_bare(inspection: Inspection, label_by_path: Mapping[str, str]) -> list[str]:
+    """The note on images that no list gives a class, if there are any."""
+    bare = [name for name in inspection.items if name not in label_by_path]
+    if not bare:
+        return []
+    count = number_of(len(bare), inspection.noun)
+    return [f"{count} without a class, left out: {listed(bare)}"]
 
 
 def _unlisted(

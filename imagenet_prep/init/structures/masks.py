@@ -108,6 +108,8 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     is_shown_by_names = are_called_masks and are_paired and are_of_most
     if not is_shown_by_names and not _look_like_masks(inspection, masks):
         return None
+    if not (are_paired and are_of_most) and not _are_apart(masks):
+        return None
     interpretation = _interpret(inspection, masks, images, others)
     if not are_of_most or len(masks.pairs) < _HALF * file_count:
         return msgspec.structs.replace(interpretation, certainty=LIKELY)
@@ -120,6 +122,16 @@ def _without_segments(inspection: Inspection) -> list[str]:
     return [
         name for name in inspection.items if f"{name.rpartition('/')[0]}.json" not in json_files
     ]
+
+
+def _are_apart(masks: _Masks) -> bool:
+    """Whether they are in folders without images, and each folder has masks of several images:
+    a folder of masks for each image has those of its objects.
+    """
+    leads = tuple(f"{folder}/" for folder in masks.folders)
+    images = set(masks.pairs.values())
+    images_among_masks = [name for name in images if name.startswith(leads)]
+    return len(images) > len(masks.folders) and not images_among_masks
 
 
 def _count_files(masks: _Masks, items: Sequence[str]) -> int:

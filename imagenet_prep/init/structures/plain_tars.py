@@ -68,23 +68,17 @@ def _recognise_plain(inspection: Inspection) -> Interpretation | None:
     counts = Counter(names)
     double = next((name for name, count in counts.items() if count > 1), None)
     as_source = _interpret(inspection, content, shape, tar_folders=are_splits)
-    faults: list[InputError] = []
-    if double is not None:
-        faults.append(fault_of_double(inspection, double, names))
     meaning = "records without labels"
     labelled = 0
     if classes:
-        faults += faults_of_tar_folders(inspection, shape)
         meaning = (
             f"the folders in the {tars_in_words(inspection)} are the classes: {listed(classes)}"
         )
         labelled = as_source.file_count
-    faults += faults_of_tar_splits(inspection, shape, names)
+    faults = _faults(inspection, shape, names, double)
     is_doubtful = double is not None and not classes
     certainty = _certainty(inspection, is_doubtful=is_doubtful)
     evidence = _evidence(inspection, shape, names, are_splits=are_splits)
-    if not classes:
-        faults += faults_of_tar_masks(inspection, shape, names)
     proposal = as_source.proposal
     if classes and misread_masks(shape.files):
         assert proposal is not None
@@ -108,6 +102,21 @@ def _recognise_plain(inspection: Inspection) -> Interpretation | None:
         labelled=labelled,
         classes=len(classes),
     )
+
+
+def _faults(
+    inspection: Inspection, shape: Shape, names: Sequence[str], double: str | None
+) -> list[InputError]:
+    """The faults of the files in tars; ``double`` is one that is there twice."""
+    faults: list[InputError] = []
+    if double is not None:
+        faults.append(fault_of_double(inspection, double, names))
+    if shape.classes:
+        faults += faults_of_tar_folders(inspection, shape)
+    faults += faults_of_tar_splits(inspection, shape, names)
+    if not shape.classes:
+        faults += faults_of_tar_masks(inspection, shape, names)
+    return faults
 
 
 def _are_splits(inspection: Inspection, content: Content, names: Sequence[str]) -> bool:

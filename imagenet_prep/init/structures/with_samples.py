@@ -5,7 +5,6 @@ Parquet, arrays of a whole set.
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -31,6 +30,7 @@ from imagenet_prep.init.sample_files import (
     find_webdataset,
     holders_of,
     lists_beside,
+    missing_numbers,
 )
 from imagenet_prep.init.structures import Recogniser
 from imagenet_prep.init.table_forms import LABEL_VALUES, class_values
@@ -55,7 +55,9 @@ _MOST_ALTERNATIVES = 4
 _NOUNS = {"arrays": "array"}
 """The name of one file of a kind, if its key in `source` is a plural."""
 
-_NUMBERED = re.compile(r"(.*?)(\d+)(\.\w+|)", re.ASCII)
+
+_FEW = 2
+"""Images next to files of so many times as many samples are pictures of a description."""
 
 
 class _SampleFiles(Struct, frozen=True):
@@ -87,9 +89,8 @@ def _recognise(
     names = find(inspection)
     if not names:
         return None
-    certainty = ONLY_IF_ASKED
-    if set(inspection.items) <= set(names):
-        certainty = CERTAIN + 1
+    pictures = set(inspection.items).difference(names)
+    certainty = ONLY_IF_ASKED if pictures else CERTAIN + 1
     meaning = f"a record for each sample of the {_NOUNS.get(kind, kind)} files"
     file_name, _, column = (inspection.options.label or "").rpartition(":")
     try:
@@ -105,6 +106,8 @@ def _recognise(
     if files.alternatives:
         meaning += ", with one of its columns as the class"
     samples, table = files.samples, files.table
+    if _FEW * len(pictures) <= len(samples.names):
+        certainty = CERTAIN + 1
     has_classes = bool(samples.class_names)
     remarks = downsampled.remarks_on(names, samples.names, has_classes=has_classes)
     evidence = _evidence(kind, names, files)
@@ -301,36 +304,10 @@ def _evidence(kind: str, names: Sequence[str], files: _SampleFiles) -> list[str]
     if box_count:
         boxes = number_of(box_count, "box", "boxes")
         evidence.append(f"{boxes} in {number_of(len(images), 'image')}")
-    missing = _missing_numbers(names)
+    missing = missing_numbers(names)
     if missing:
         evidence.append(f"missing, by the numbers of the others: {listed(missing)}")
     return evidence
-
-
-def _missing_numbers(names: Sequence[str]) -> list[str]:
-    """The files that are missing among those that are counted: 00001.tar, of 00000.tar and
-    00002.tar.
-
-    Numbers count files if most of them are there; others are dates or the like.
-    """
-    digits_by_series: dict[tuple[str, str], dict[int, str]] = {}
-    for name in names:
-        match = _NUMBERED.fullmatch(name)
-        if match is None:
-            continue
-        start, digits, end = match.groups()
-        series = digits_by_series.setdefault((start, end), {})
-        series[int(digits)] = digits
-    missing: list[str] = []
-    for (start, end), series in digits_by_series.items():
-        lowest, highest = min(series), max(series)
-        if highest - lowest >= 2 * len(series):
-            continue
-        width = len(series[lowest])
-        for number in range(lowest, highest):
-            if number not in series:
-                missing.append(f"{start}{number:0{width}}{end}")
-    return missing
 
 
 _NO_CLASS = "the records have no class: "

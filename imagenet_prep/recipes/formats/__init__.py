@@ -98,6 +98,8 @@ class Format(Struct, frozen=True):
             images.
         unannotated: what becomes of images without an annotation where the recipe doesn't say.
         propose: what a recipe says of a folder; None if the folder is none of the format.
+        why_unread: the reason why nothing is proposed for a file, and what to do; ("", "") if it is
+            none of the file.
     """
 
     key: str
@@ -114,6 +116,7 @@ class Format(Struct, frozen=True):
     is_vague: bool = False
     unannotated: str = "error"
     propose: Callable[[AnnotatedFolder], Proposed | None] | None = None
+    why_unread: Callable[[Path], tuple[str, str]] | None = None
 
     @property
     def is_by_name(self) -> bool:

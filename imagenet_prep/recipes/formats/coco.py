@@ -375,6 +375,24 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     return Proposed(value, [*objects, *captions])
 
 
+_BOX = "bbox: [x, y, width, height]"
+
+
+def _why_unread(path: Path) -> tuple[str, str]:
+    """The key that the annotations of a file lack, and what to do."""
+    coco = read_coco(path)
+    if coco.content == "captions":
+        return "its annotations are captions, and no file has objects", ""
+    if coco.content:
+        return "", ""
+    if not coco.annotations:
+        return "it has no annotations", f"add annotations with {_BOX}"
+    keys = "neither bbox nor segmentation"
+    if any(annotation.keypoints for annotation in coco.annotations):
+        keys += ", only keypoints"
+    return f"its annotations have {keys}", f"add {_BOX} to each annotation"
+
+
 def _files_by_content(folder: AnnotatedFolder) -> dict[str, list[str]]:
     """The files of each content, sorted: one for the same images."""
     files: dict[str, list[str]] = {"boxes": [], "outlines": [], "segments": [], "captions": []}
@@ -410,4 +428,5 @@ FORMAT = Format(
     keys=("captions", "polygons"),
     is_numbered=True,
     propose=_propose,
+    why_unread=_why_unread,
 )

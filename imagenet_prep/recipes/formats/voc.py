@@ -153,7 +153,7 @@ def _read_lists(
         if voc_name not in paths:
             continue
         path = paths[voc_name]
-        text = (folder.path / path).read_text(errors="replace")
+        text = (folder.path / path).read_text("utf-8-sig", "replace")
         stems = map(str.strip, text.splitlines())
         names = [images_by_stem[stem] for stem in stems if stem in images_by_stem]
         split = "validation" if voc_name == "val" else voc_name

@@ -257,7 +257,7 @@ def _doubts(folder: AnnotatedFolder, labels: Sequence[str]) -> list[tuple[str, s
     """The doubt whether lines of four points are polygons: they may be boxes that are turned."""
     lengths: set[int] = set()
     for name in labels[:_MOST_READ]:
-        text = (folder.path / name).read_text(errors="replace")
+        text = (folder.path / name).read_text("utf-8-sig", "replace")
         lengths.update(len(line.split()) for line in text.splitlines())
     lengths.discard(0)
     if lengths != {9}:
@@ -357,7 +357,7 @@ def _find_list(folder: AnnotatedFolder, names_file: str, places: Sequence[str]) 
 def _images_in_list(folder: AnnotatedFolder, list_path: str) -> list[str]:
     """The images of the folder that the lines of a list name."""
     path = folder.path / list_path
-    text = path.read_text(errors="replace")
+    text = path.read_text("utf-8-sig", "replace")
     lines = map(str.strip, text.split("\n"))
     names = list(filter(None, lines))
     rows = match(names, folder.images, folder.path, path)
