@@ -171,7 +171,9 @@ def _missing(name: str, inventory: Inventory) -> Problem:
     elif inventory.is_unfinished or inventory.infos:
         content, remedy = "it has not been made yet", _remedy_missing(inventory.state)
     else:
-        content, remedy = f"a part of {inventory.dataset}", REMEDY_FOREIGN
+        total = int(name.rpartition("-of-")[2])
+        content = f"the names of the others say that there are {total:,}"
+        remedy = REMEDY_FOREIGN
     local = local_or_none(inventory.state.layout.shard_path(name))
     is_link = local is not None and local.is_symlink()
     detail = f"it is {'a broken link' if is_link else 'missing'}: {content}"
