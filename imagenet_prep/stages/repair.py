@@ -135,8 +135,11 @@ def _nothing_to_repair(state: SetState) -> InputError:
         return InputError(
             f"{layout.output_dir} holds shards, and no record of what each should hold",
             expected,
-            "if convert made them, copy also their folder, imagenet-prep; "
-            "otherwise get sound copies of the damaged shards",
+            Hint(
+                "if convert made them, copy also their folder, imagenet-prep; otherwise get sound "
+                "copies of the damaged shards, or make the set again in another folder with ",
+                mention("convert"),
+            ),
         )
     below = layout.sets_below()
     hint = Hint("give the folder of that set: ", command("repair", below[0])) if below else ""

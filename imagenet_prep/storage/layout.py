@@ -225,6 +225,18 @@ class Layout(Struct, frozen=True):
                 pending += [(path, depth + 1) for path in self._folders_in(folder)]
         return folders
 
+    def shards_below(self, splits: Collection[str]) -> list[AnyPath]:
+        """The folders in the shards' folder that hold shards of these splits, with a manifest or
+        without: imagenet_to_gcs.py makes a folder of each split; none in an object store.
+        """
+        if not isinstance(self.output_dir, Path):
+            return []
+        return [
+            folder
+            for folder in self._folders_in(self.output_dir)[:_MOST_FOLDERS]
+            if os.access(folder, os.R_OK | os.X_OK) and Layout(folder).find_shards(splits)
+        ]
+
     def _has_set(self) -> bool:
         """Whether the folder has a finished set, or sets with prefixes."""
         return self.manifest_path.is_file() or (self.state_dir / SETS_NAME).is_dir()
