@@ -50,7 +50,8 @@ class Command(click.Command):
             if isinstance(param, RareOption) and "--set" in param.opts:
                 _, _, listing = (param.help or "").partition(": ")
                 if name in listing.rstrip(".").split(", "):
-                    error.possibilities = [f"--set {name}=VALUE"]
+                    meant = [f"--set {name}=VALUE"]
+                    raise click.NoSuchOption(error.option_name, None, meant, error.ctx) from error
 
     def invoke(self, ctx: click.Context) -> int:
         """Run the command, and write its outcome as JSON; returns the exit status."""
