@@ -50,7 +50,9 @@ class Command(click.Command):
             if isinstance(param, RareOption) and "--set" in param.opts:
                 _, _, listing = (param.help or "").partition(": ")
                 if name in listing.rstrip(".").split(", "):
-                    error.possibilities = [f"--set {name}=VALUE"]
+                    option = error.option_name
+                    text = f"No such option {option!r}. Did you mean '--set {name}=VALUE'?"
+                    raise click.UsageError(text, error.ctx) from error
 
     def invoke(self, ctx: click.Context) -> int:
         """Run the command, and write its outcome as JSON; returns the exit status."""
