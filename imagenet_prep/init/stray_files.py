@@ -71,7 +71,7 @@ def _moving(inspection: Inspection, strays: Sequence[str]) -> str:
 
 
 def _lost_with_strays(others: Sequence[str], splits: Mapping[str, str]) -> str:
-    """The word for folders without the strays, "classes" or "splits"; "" if strays change nothing."""
+    """The word for folders without strays, "classes" or "splits"; "" if strays change nothing."""
     if shape_of(others).has_classes:
         return "classes"
     if not splits and splits_by_folders(_below_one_folder(others)):
