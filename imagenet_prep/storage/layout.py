@@ -388,15 +388,21 @@ class Layout(Struct, frozen=True):
         folders = [self.data_dir, self.output_dir]
         if self.output is not None and _is_read_only(self.data_dir):
             folders.remove(self.data_dir)
-        paths = (folder / STATE_NAME / "lock" for folder in folders)
-        return tuple(local for path in paths if (local := local_or_none(path)) is not None)
+        return _locks_of(folders)
+
+    @property
+    def all_lock_paths(self) -> tuple[Path, ...]:
+        """The same for a command that writes below DATA_DIR in any case: boxes, archives."""
+        return _locks_of([self.data_dir, self.output_dir])
 
     @property
     def advice_if_read_only(self) -> str:
         """The advice for a DATA_DIR that can only be read: another one that reads its raw data;
         "" without raw data in it.
         """
-        is_elsewhere = self.raw is not None or self.output is not None
+        is_elsewhere = self.raw is not None
+        if self.output is not None and not _is_read_only(self.data_dir):
+            is_elsewhere = True
         raw_dir = local_or_none(self.own_raw_dir)
         if is_elsewhere or raw_dir is None or not raw_dir.is_dir() or not is_command_line():
             return ""
@@ -527,6 +533,12 @@ class Layout(Struct, frozen=True):
 
     bundle_dir = _Below("partial_dir", "bundles")
     """The images of each unfinished shard, if the archive is read in its own order."""
+
+
+def _locks_of(folders: Iterable[AnyPath]) -> tuple[Path, ...]:
+    """The lock files of folders; those in a store have none."""
+    paths = (folder / STATE_NAME / "lock" for folder in folders)
+    return tuple(local for path in paths if (local := local_or_none(path)) is not None)
 
 
 def _is_read_only(folder: AnyPath) -> bool:
