@@ -18,7 +18,7 @@ from kept_folders import KNOWN, Painter, Truth
 from kept_trial import ASKED, RIGHT, try_folder
 from made_sets import ENGINE
 
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.stages.init import init
 
 Flaw = Callable[[Painter, Truth], None]
@@ -151,6 +151,17 @@ def test_a_picture_next_to_a_file_of_torch_is_asked_about(tmp_path: Path) -> Non
     (tmp_path / "data" / "training.pt").write_bytes(b"PK\3\4")
     with pytest.raises(InputError, match=r"training\.pt may label the images"):
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+
+
+def test_fractions_are_no_values_of_splits(tmp_path: Path) -> None:
+    """A column of weights is not among the values that --split can name."""
+    painter = Painter(tmp_path / "data")
+    images = painter.paint_all("{}.jpg", 4)
+    rows = [f"{image},{'ab'[at % 2]},0.{at % 2 * 8 + 1}" for at, image in enumerate(images)]
+    painter.write("t.csv", "\n".join(["file,label,weight", *rows]))
+    with pytest.raises(UsageError) as caught:
+        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, splits={"train": "q"})
+    assert "0.1" not in str(caught.value)
 
 
 COCO: dict[str, tuple[dict[str, object], str]] = {

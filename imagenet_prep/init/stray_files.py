@@ -18,14 +18,14 @@ from imagenet_prep.recipes.splits import split_names, splits_above
 from imagenet_prep.text import listed, number_of
 
 _LARGEST_SHARE = 0.02
-"""Of files that are many, so many may be strays; of a few, one."""
+"""The share of the other files that may be strays; one always may."""
 
 _FEWEST_OTHERS = 4
 
 
-def splits_by_folders(names: Sequence[str]) -> Mapping[str, str]:
+def splits_by_folders(names: Sequence[str]) -> dict[str, str]:
     """The folders that are splits of files without classes, and the splits."""
-    return splits_above(names) or _splits_by_tops(names)
+    return dict(splits_above(names)) or _splits_by_tops(names)
 
 
 def _splits_by_tops(names: Sequence[str]) -> dict[str, str]:
@@ -71,7 +71,7 @@ def _moving(inspection: Inspection, strays: Sequence[str]) -> str:
 
 
 def _lost_with_strays(others: Sequence[str], splits: Mapping[str, str]) -> str:
-    """What the folders of the other files are, without the strays: classes or splits."""
+    """The word for folders without strays, "classes" or "splits"; "" if strays change nothing."""
     if shape_of(others).has_classes:
         return "classes"
     if not splits and splits_by_folders(_below_one_folder(others)):

@@ -15,7 +15,7 @@ _FEWEST_OTHERS = 2
 """With one other column, the numbers can be those of classes or images."""
 
 _UNNAMED = "index"
-"""What a first column without a name is called."""
+"""The name of a first column without one."""
 
 
 def is_index(name: str) -> bool:
