@@ -358,11 +358,13 @@ def test_a_kill_before_a_step_loses_nothing(
         shutil.rmtree(layout.data_dir)
 
 
-def test_what_was_begun_goes_on_only_when_asked(layout: Layout, expected: dict[str, bytes]) -> None:
+def test_what_was_begun_goes_on_only_when_asked(
+    layout: Layout, begun: Layout, expected: dict[str, bytes]
+) -> None:
     """Midway an ordinary convert, and one with other settings, are refused with what helps;
     nothing is touched.
     """
-    midway(layout)
+    begin_like(layout, begun)
     kept = {
         str(path): path.read_bytes()
         for path in existing(layout.consumed_dir, "**/*")
@@ -383,6 +385,20 @@ def test_what_was_begun_goes_on_only_when_asked(layout: Layout, expected: dict[s
     assert ("consume", True) in plan.options
     made(layout)
     assert states(layout) == expected
+
+
+@pytest.fixture(scope="module")
+def begun(few: MadeSet, tmp_path_factory: pytest.TempPathFactory) -> Layout:
+    """A DATA_DIR whose archives are consumed in part. Read only."""
+    layout = filled(tmp_path_factory.mktemp("begun") / "data", few)
+    midway(layout)
+    return layout
+
+
+def begin_like(layout: Layout, begun: Layout) -> None:
+    """Put a copy of ``begun`` in the place of a DATA_DIR, with the times of its files."""
+    shutil.rmtree(layout.data_dir)
+    shutil.copytree(begun.data_dir, layout.data_dir)
 
 
 def midway(layout: Layout) -> None:
@@ -622,12 +638,17 @@ LOST = "may exist nowhere else"
     ],
 )
 def test_what_is_left_midway_and_changed_is_not_gone_by(
-    layout: Layout, files: str, harm: Callable[[Path], object], said: str, detail: str
+    layout: Layout,
+    begun: Layout,
+    files: str,
+    harm: Callable[[Path], object],
+    said: str,
+    detail: str,
 ) -> None:
     """A wrong number would give back what is nowhere else:
     it is refused, and what is there stays.
     """
-    midway(layout)
+    begin_like(layout, begun)
     for path in existing(layout.consumed("train").folder, files):
         harm(path)
     kept = {
@@ -645,13 +666,16 @@ def test_what_is_left_midway_and_changed_is_not_gone_by(
 @pytest.mark.parametrize("moment", ["midway", "afterwards"])
 @pytest.mark.parametrize("source", ["validation", "another set"])
 def test_a_record_of_other_raw_data_is_refused(
-    layout: Layout, few: MadeSet, tmp_path: Path, source: str, moment: str
+    layout: Layout, few: MadeSet, begun: Layout, tmp_path: Path, source: str, moment: str
 ) -> None:
     """A whole record of another split or another set decides nothing:
     every byte stays as it was.
     """
     begin = midway if moment == "midway" else made
-    begin(layout)
+    if moment == "midway":
+        begin_like(layout, begun)
+    else:
+        made(layout)
     record = layout.consumed("train").record
     if source == "validation":
         other = layout.consumed("validation").record
@@ -691,11 +715,13 @@ def test_without_its_record_a_split_is_not_left_out(layout: Layout) -> None:
 
 
 @pytest.mark.parametrize("more", [("--consume", "--overwrite"), ("--dry-run",)])
-def test_a_split_whose_files_are_lost_is_missed(layout: Layout, more: tuple[str, ...]) -> None:
+def test_a_split_whose_files_are_lost_is_missed(
+    layout: Layout, begun: Layout, more: tuple[str, ...]
+) -> None:
     """Without consumed/train, convert refuses to make a set without train images,
     and verify does not pass.
     """
-    midway(layout)
+    begin_like(layout, begun)
     shutil.rmtree(layout.consumed("train").folder)
     counts = ("--train-shards", 3, "--validation-shards", 2, "--check", "header", "--workers", 1)
     ended = command("convert", layout.data_dir, "--allow-incomplete", *counts, *more, status=4)

@@ -47,7 +47,9 @@ def test_an_installed_wheel_finds_its_tables(tmp_path: Path, made_tiny: MadeSet)
     python = environment / "bin" / "python"
     # Its dependencies are borrowed from this environment; the package itself can only come from the
     # wheel.
-    subprocess.run([*pip, "--python", python, "install", "--no-deps", wheel], check=True)
+    subprocess.run(
+        [*pip, "--python", python, "install", "--no-compile", "--no-deps", wheel], check=True
+    )
     site = subprocess.run(
         [python, "-c", "import site; print(site.getsitepackages()[0])"],
         capture_output=True,
