@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.reading.shard import Shard
+from imagenet_prep.state.export_record import refuse_export
 from imagenet_prep.state.indexes import not_done, read_written
 from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.state.set_state import SetState
@@ -83,6 +84,7 @@ class ComparedSet(Struct, frozen=True):
         layout = Layout(place)
         sizes = layout.find_shards()
         if not sizes:
+            refuse_export(place)
             raise InputError(f"{place} holds no shards", expected_names())
         recorded: dict[str, ShardInfo] = {}
         homes: dict[str, Layout] = {}

@@ -21,6 +21,7 @@ from imagenet_prep.registry import known_set
 from imagenet_prep.shards.run import make_shards, prepare_tasks
 from imagenet_prep.shards.unfinished import find_unfinished, remove_unfinished, unfinished
 from imagenet_prep.shards.work import Work, count_images, lay_out
+from imagenet_prep.state.export_record import refuse_export
 from imagenet_prep.state.indexes import agrees
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest
@@ -141,6 +142,7 @@ def _nothing_to_repair(state: SetState) -> InputError:
                 mention("convert"),
             ),
         )
+    refuse_export(layout.output_dir)
     below = layout.sets_below()
     hint = Hint("give the folder of that set: ", command("repair", below[0])) if below else ""
     what = f"{layout.output_dir} holds no shards"
