@@ -327,7 +327,7 @@ def test_lost_records_are_no_other_partition(sound: Layout, tmp_path: Path) -> N
     copy = shutil.copytree(sound.data_dir, tmp_path / "data", ignore=lambda *_: ["imagenet-prep"])
     Layout(copy).shard_path(min(sound.find_shards())).unlink()
     checked = command_here("verify", copy, "--allow-incomplete", status=3)
-    assert "it is missing: the names of the others say that there are " in checked.stdout
+    assert "it is missing: the names of the other shards say that there are " in checked.stdout
     assert "partition" not in checked.stdout
 
 
