@@ -27,6 +27,7 @@ from typing import NoReturn
 
 LARGEST = 1 << 18  # bytes of a request: words, folder and environment
 PATIENCE = 600  # seconds that a command may take, on a busy machine
+TRACED = "traced"
 READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_")
 """How the names of variables begin that decide as an interpreter starts:
 with other values it must start anew.
@@ -45,14 +46,21 @@ class CommandServer:
     starts Python alike.
     """
 
-    def __init__(self, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, environment: dict[str, str] | None = None, tracer: Sequence[str] = ()
+    ) -> None:
+        """``tracer``: the words that start the process under a tracer; its commands are then any
+        arguments of Python, -m or -c, and they sync truly.
+        """
         environment = environment or dict(os.environ)
         self._owner = os.getpid()
         self._environment = _read_at_start(environment)
         self._channel, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._channel.settimeout(PATIENCE)
         with other:
-            call = [sys.executable, __file__, str(other.fileno())]
+            call = [*tracer, sys.executable, __file__, str(other.fileno())]
+            if tracer:
+                call.append(TRACED)
             self._process = subprocess.Popen(
                 call, stdin=subprocess.DEVNULL, pass_fds=[other.fileno()], env=environment
             )
@@ -226,16 +234,29 @@ def finish(status: int) -> NoReturn:
     os._exit(status)
 
 
+def run_python(arguments: list[str]) -> None:
+    """What Python does with these arguments: -m and a module's name, or -c and code."""
+    option, program, *words = arguments
+    sys.argv = [option, *words]
+    if option == "-m":
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
+    else:
+        exec(compile(program, "<string>", "exec"), {"__name__": "__main__"})
+
+
 if __name__ == "__main__":
+    is_traced = sys.argv.pop() == TRACED if sys.argv[2:] else False
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends as the tests do
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as in a command: NumPy's import starts no threads
-    importlib.import_module("unsynced").install()
+    if not is_traced:
+        importlib.import_module("unsynced").install()
     load()
     gc.freeze()
     serve(socket.socket(fileno=int(sys.argv[1])))
     try:
-        runpy.run_module("imagenet_prep", run_name="__main__", alter_sys=True)
+        run_python(sys.argv[1:] if is_traced else ["-m", "imagenet_prep", *sys.argv[1:]])
     except SystemExit as end:
         if isinstance(end.code, int):
             finish(end.code)
         raise
+    finish(0)

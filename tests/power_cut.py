@@ -374,7 +374,7 @@ def record_run(command: Sequence[str], folder: Path, status: int = 0, **files: b
         for name, content in files.items():
             (each / name).parent.mkdir(parents=True, exist_ok=True)
             (each / name).write_bytes(content)
-    run = Run(folder / "before", record(command, folder / "work", folder / "trace", status))
+    run = Run(folder / "before", record(command, folder / "work", status))
     assert flat(run.end().tree()) == read(folder / "work")
     return run
 

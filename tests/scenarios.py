@@ -337,7 +337,7 @@ def record_scenario(
     scenario.prepare(before, made, commands)
     shutil.copytree(before, work)
     first = ["-c", _KILLED, scenario.killed_at] if scenario.killed_at else ["-m", "imagenet_prep"]
-    run = Run(before, record([*first, *scenario.command], work, folder / "trace"))
+    run = Run(before, record([*first, *scenario.command], work))
     found = read(work)
     assert flat(run.end().tree()) == found
     shutil.rmtree(work)

@@ -4,17 +4,19 @@ writes, holes, renames, syncs.
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
 import subprocess
-import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import pytest
+from command_server import CommandServer
 
 import imagenet_prep
 
@@ -133,41 +135,53 @@ def environment() -> dict[str, str]:
     }
 
 
-def record(command: Sequence[str], folder: Path, trace: Path, status: int = 0) -> list[Operation]:
+class _Recorder:
+    """A process under strace that forks for each command, and the trace of all it forked."""
+
+    def __init__(self) -> None:
+        wanted = ",".join(f"?{name}" for name in _TRACED)
+        with tempfile.NamedTemporaryFile() as trace:
+            strace = f"strace -f -y -xx -s {1 << 26} --seccomp-bpf -e trace={wanted} -o".split()
+            self._server = CommandServer(environment(), [*strace, trace.name])
+            atexit.register(self._server.close)
+            self._trace = open(trace.name, "r+", encoding="ascii")  # noqa: SIM115
+            self._run(["-c", ""], Path())  # strace has the file open, which now needs no name
+
+    def _run(self, command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
+        return self._server.run(command, folder, environment(), errors="replace")
+
+    def can_run(self) -> bool:
+        return self._server.can_run(environment())
+
+    def record(
+        self, command: Sequence[str], folder: Path
+    ) -> tuple[subprocess.CompletedProcess[str], Iterator[Operation]]:
+        """How a command ended, and what it did."""
+        folder = folder.resolve()
+        self._trace.read()
+        ended = self._run(command, folder)
+        lines = self._trace.read().splitlines()
+        os.truncate(self._trace.fileno(), 0)  # strace goes on writing where it was
+        return ended, _Parser(folder).parse(iter(lines))
+
+
+_recorders: list[_Recorder] = []
+
+
+def record(command: Sequence[str], folder: Path, status: int = 0) -> list[Operation]:
     """Run a command in ``folder`` under strace; what it and its children did to that folder.
 
     Args:
         command: arguments of Python: ``("-m", "imagenet_prep", "convert", ".")``.
         folder: it runs there, and only what lies below it counts.
-        trace: where strace's own output goes; outside of ``folder``.
         status: the exit status that it must end with.
     """
-    wanted = ",".join(f"?{name}" for name in _TRACED)
-    options = [
-        "-f",
-        "-y",
-        "-xx",
-        "-s",
-        str(1 << 26),
-        "--seccomp-bpf",
-        "-e",
-        f"trace={wanted}",
-        "-o",
-        str(trace),
-    ]
-    ended = subprocess.run(
-        ["strace", *options, sys.executable, *command],
-        cwd=folder,
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        check=False,
-    )
-    with trace.open(encoding="ascii") as lines:
-        operations = list(_Parser(folder.resolve()).parse(lines))
-    trace.unlink()
-    assert ended.returncode == status, ended.stderr.decode(errors="replace")
-    return operations
+    if not _recorders or not _recorders[-1].can_run():
+        _recorders.append(_Recorder())
+    ended, operations = _recorders[-1].record(command, folder)
+    found = list(operations)
+    assert ended.returncode == status, ended.stderr
+    return found
 
 
 class _Parser:
@@ -317,6 +331,8 @@ class _Parser:
                 or self._described(arguments) is None
             ):
                 return
+        elif name == "chdir" and self._named(arguments) == [""]:
+            return  # as a command begins
         elif name not in ("chdir", "fchdir") and not any(
             path is not None for path in (*self._named(arguments), self._described(arguments))
         ):

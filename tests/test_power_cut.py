@@ -109,7 +109,7 @@ def test_what_is_not_followed_is_refused(tmp_path: Path, script: str) -> None:
     require_strace()
     (tmp_path / "inside").touch()
     with pytest.raises(ValueError, match=r"is not followed|across the folder's edge"):
-        record(["-c", script], tmp_path, tmp_path.parent / f"{tmp_path.name}-trace")
+        record(["-c", script], tmp_path)
 
 
 # the commands -------------------------------------------------------------------------------------

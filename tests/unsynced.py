@@ -1,7 +1,7 @@
 """Syncs that don't wait for the disk, for the processes of tests and the commands forked for them:
 together they sync hundreds of thousands of files, which took a fifth of the suite's time.
 
-That syncs come in the right order is read from traces of commands that start anew and sync truly:
+That syncs come in the right order is read from traces of commands that sync truly:
 test_power_cut.py and test_torture.py.
 """
 
