@@ -107,7 +107,7 @@ def run(
     layout.refuse_urls()
     progress = progress or Silent()
     _refuse_own_images(layout)
-    with hold(layout.lock_paths, instead=layout.advice_if_read_only):
+    with hold(layout.all_lock_paths, instead=layout.advice_if_read_only):
         work = _RunWork.find(layout, fetching, options, extract)
         fetched = _fetch(layout, work, progress)
         extracted = untar(layout, engine, progress=progress) if extract else None

@@ -544,8 +544,14 @@ FOLDERS: dict[str, Made] = {
     "bare names next to it": taken(
         labelled("../labels.csv", CSV), "../labels.csv names 6 of 6 images", train=LETTERS
     ),
-    "paths in it, from next to it": refused(
+    "paths in it, from next to it": taken(
         below("x", **{"../l.csv": rows("x/{n},{l}", header="path,label").encode()}),
+        *("../l.csv names 6 of 6 images",),
+        train=LETTERS,
+    ),
+    "paths in it, from next to it, which end the names of others too": refused(
+        below("x", **{"../l.csv": rows("x/{n},{l}", header="path,label").encode()})
+        | {f"y/x/{number}.jpg": None for number in range(6)},
         *("l.csv has paths from within", "such as x/0.jpg", "move it into"),
     ),
     "bare names of files in folders, next to it": taken(

@@ -305,7 +305,7 @@ def test_an_archive_of_folders_on_a_server_is_not_to_be_unpacked(
     (server.folder / TRAIN).write_bytes(pack(folders))
     with pytest.raises(InputError, match="does not belong to this data set") as caught:
         _download(server, layout)
-    assert caught.value.hint == ("check --base-url if you set it, or use it to name another server")
+    assert caught.value.hint == "check --base-url: it names the server"
 
 
 def test_a_class_that_arrives_damaged_is_set_aside(

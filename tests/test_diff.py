@@ -65,17 +65,50 @@ def test_a_copy_is_the_same_and_no_shard_is_opened(
         ]
 
 
-def test_equal_manifests_are_no_word_of_equal_data(plain: Layout, tmp_path: Path) -> None:
-    """A record that was changed with its CRC, below an unchanged manifest: the line says what was
-    compared, and which command reads the data.
+def change_a_record(shard: Path) -> None:
+    """Another value, with its CRC."""
+    data = data_of(shard)
+    write(shard, [data[0].replace(b"RGB", b"RGX", 1), *data[1:]])
+
+
+def change_a_byte(shard: Path) -> None:
+    """A byte of an image, below its old CRC."""
+    flip(shard, int.from_bytes(shard.read_bytes()[:8], "little") // 2)
+
+
+@pytest.mark.parametrize("change", [change_a_record, change_a_byte])
+def test_equal_manifests_are_no_word_of_equal_data(
+    plain: Layout, tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    """Data that changed below an unchanged manifest: the line says what was compared, and the
+    command that it names finds the record; so does diff after a verify.
     """
     copy = copied(plain, tmp_path / "copy")
-    data = data_of(copy.shard_path(FIRST))
-    write(copy.shard_path(FIRST), [data[0].replace(b"RGB", b"RGX", 1), *data[1:]])
-    printed = prep("diff", plain.data_dir, copy.data_dir).stdout
+    change(copy.shard_path(FIRST))
+    outcome = tmp_path / "outcome.json"
+    printed = command("diff", plain.data_dir, copy.data_dir, "--json", outcome).stdout
     assert "Both sets" not in printed
     assert "By their manifests and checksums" in printed
-    assert "verify tells whether the data agree" in printed
+    assert "diff --data reads every record" in printed
+    assert json.loads(outcome.read_text())["compared_by"] == "manifests and checksums"
+    for other in (copy.data_dir, copy.manifest_path):
+        read = diff(plain.data_dir, other, reads_data=True)
+        assert read.is_same == (other == copy.manifest_path)
+        assert read.as_dict()["compared_by"] == "data"
+    assert not diff(plain.manifest_path, copy.data_dir, reads_data=True).is_same
+    assert (
+        "Every record was read: "
+        in command("diff", plain.data_dir, plain.data_dir, "--data").stdout
+    )
+    command("verify", copy.data_dir, status=3)
+    found = diff(copy.data_dir, plain.data_dir)
+    assert (found.read_shards, len(found.splits[TRAIN].differing)) == ((FIRST,), 1)
+
+
+def test_two_manifests_have_no_data(plain: Layout) -> None:
+    """Two manifests can't be compared by data."""
+    with pytest.raises(UsageError, match="--data reads shards"):
+        diff(plain.manifest_path, plain.manifest_path, reads_data=True)
 
 
 @pytest.mark.parametrize("with_index", [False, True])

@@ -381,6 +381,7 @@ def test_help_fits_a_terminal(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
         ("export webdatset made out", "webdataset"),
         ("init flowers --as clas-folders", "class-folders"),
         ("verify made --depht full", "--depth"),
+        ("convert made --seed 7", "--set seed=VALUE"),
     ],
 )
 def test_a_typo_gets_a_suggestion(words: str, meant: str, place: Path) -> None:

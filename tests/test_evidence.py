@@ -560,7 +560,7 @@ def test_a_question_of_columns_names_the_table(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
     assert caught.value.detail == "expected one way (with-labels: a column of l.csv is the class)"
-    assert caught.value.hint == "choose one; each line counts the images that get a class:"
+    assert caught.value.hint == "choose one; each line says what it reads:"
 
 
 def test_one_column_is_no_columns(tmp_path: Path) -> None:

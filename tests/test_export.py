@@ -960,3 +960,11 @@ def test_an_export_survives_kills(tmp_path: Path, sound: Layout) -> None:
         if met == KILLS:
             return
     pytest.fail("the kills come too late")
+
+
+@pytest.mark.parametrize("order", ["DATA FORMAT OUT", "DATA OUT FORMAT"])
+def test_the_format_may_be_named_later(tmp_path: Path, sound: Layout, order: str) -> None:
+    """DATA_DIR and OUT keep their order."""
+    words = {"DATA": sound.data_dir, "OUT": tmp_path / "out", "FORMAT": "webdataset"}
+    command("export", *[words[word] for word in order.split()], "--quiet")
+    assert existing(tmp_path / "out", "*.tar")

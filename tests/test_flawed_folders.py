@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import kept_annotated  # noqa: F401 - enters its folders
+import kept_by_folder  # noqa: F401 - the same
 import kept_in_archives  # noqa: F401 - the same
 import kept_in_tables  # noqa: F401 - the same
 import pytest
@@ -17,7 +18,7 @@ from kept_folders import KNOWN, Painter, Truth
 from kept_trial import ASKED, RIGHT, try_folder
 from made_sets import ENGINE
 
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.stages.init import init
 
 Flaw = Callable[[Painter, Truth], None]
@@ -94,6 +95,19 @@ def number_the_rows(painter: Painter, truth: Truth) -> None:
         path.write_text("\n".join([f"Unnamed: 0,{header}", *numbered]))
 
 
+def number_the_rows_alone(painter: Painter, truth: Truth) -> None:
+    """Pandas wrote the numbers of the rows without a name."""
+    for path in existing(painter.folder, "**/*.csv"):
+        header, *rows = path.read_text().splitlines()
+        numbered = [f"{number},{row}" for number, row in enumerate(rows)]
+        path.write_text("\n".join([f",{header}", *numbered]))
+
+
+def add_a_stray(painter: Painter, truth: Truth) -> None:
+    """An image of nobody is above all folders."""
+    truth.left_out = {*truth.left_out, painter.paint("IMG_9999.jpg")}
+
+
 def add_a_picture(painter: Painter, truth: Truth) -> None:
     """A picture is next to files of samples."""
     truth.left_out = {*truth.left_out, painter.paint("example.jpg")}
@@ -121,7 +135,33 @@ FLAWED: list[tuple[Flaw, str]] = [
     (lose_an_image, "resisc_45_splits"),
     (number_the_rows, "digit_recognizer"),
     (lose_an_image, "rows_of_masks_beside_images"),
+    (number_the_rows_alone, "airbus_ships"),
+    (number_the_rows_alone, "imet_collection"),
+    (number_the_rows_alone, "numbers_of_folders"),
+    (number_the_rows_alone, "open_images"),
+    (add_a_stray, "blood_cells"),
+    (add_a_stray, "train_val_extra"),
 ]
+
+
+def test_a_picture_next_to_a_file_of_torch_is_asked_about(tmp_path: Path) -> None:
+    """The file may have the images or the labels."""
+    painter = Painter(tmp_path / "data")
+    painter.paint("example.jpg")
+    (tmp_path / "data" / "training.pt").write_bytes(b"PK\3\4")
+    with pytest.raises(InputError, match=r"training\.pt may label the images"):
+        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+
+
+def test_fractions_are_no_values_of_splits(tmp_path: Path) -> None:
+    """A column of weights is not among the values that --split can name."""
+    painter = Painter(tmp_path / "data")
+    images = painter.paint_all("{}.jpg", 4)
+    rows = [f"{image},{'ab'[at % 2]},0.{at % 2 * 8 + 1}" for at, image in enumerate(images)]
+    painter.write("t.csv", "\n".join(["file,label,weight", *rows]))
+    with pytest.raises(UsageError) as caught:
+        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, splits={"train": "q"})
+    assert "0.1" not in str(caught.value)
 
 
 COCO: dict[str, tuple[dict[str, object], str]] = {

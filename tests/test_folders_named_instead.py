@@ -12,7 +12,9 @@ from made_sets import ENGINE, PART
 import imagenet_prep
 from imagenet_prep import convert, untar
 from imagenet_prep.errors import InputError
+from imagenet_prep.stages.diff import diff
 from imagenet_prep.stages.export import export
+from imagenet_prep.stages.repair import repair
 from imagenet_prep.stages.status import status
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
@@ -32,6 +34,16 @@ def exported(tiny_set: Path, tmp_path: Path) -> Path:
     return tmp_path / "tars"
 
 
+def test_an_export_to_parquet_is_not_taken_for_files_of_hugging_face(
+    tiny_set: Path, tmp_path: Path
+) -> None:
+    """The files have the same names; names and labels in them are others."""
+    pytest.importorskip("pyarrow")
+    export(Layout(tiny_set), "parquet", tmp_path / "files", ENGINE)
+    with pytest.raises(InputError, match="holds an export to parquet, and no shards"):
+        convert(Layout(tmp_path / "new", raw=tmp_path / "files"), ENGINE, PART)
+
+
 def test_an_export_is_not_taken_for_an_archive(exported: Path, tmp_path: Path) -> None:
     """One of its tars would be unpacked, and converted as if it were the whole."""
     places = [Layout(exported), Layout(tmp_path / "new", raw=exported)]
@@ -39,6 +51,8 @@ def test_an_export_is_not_taken_for_an_archive(exported: Path, tmp_path: Path) -
         *(partial(convert, layout, ENGINE, PART) for layout in places),
         *(partial(untar, layout, ENGINE) for layout in places),
         partial(verify, Layout(exported), ENGINE),
+        partial(repair, Layout(exported), ENGINE, {}),
+        partial(diff, exported, tmp_path, engine=ENGINE),
         partial(imagenet_prep.open, exported, "train"),
     ]
     for call in calls:

@@ -646,7 +646,7 @@ SAYINGS: dict[str, Saying] = {
     "two files of arrays": Saying(
         {"a.npz": ARRAYS["train.npz"], "b.npz": ARRAYS["train.npz"]},
         "",
-        ("counts the samples that", "  4 of 4 samples, 2 classes: imagenet-prep init"),
+        ("each line says what it reads", "  4 of 4 samples, 2 classes: imagenet-prep init"),
     ),
     "a document without a column": Saying(
         _labelled(l_json=b'{"0.jpg": "a", "1.jpg": "b", "2.jpg": "a", "3.jpg": "b"}'),
@@ -787,7 +787,7 @@ SAYINGS: dict[str, Saying] = {
         "",
         (
             "masks, more/masks have masks of 2 of 4 images",
-            "\n  0 of 4 images, 0 classes: imagenet-prep init data --as masks\n",
+            "\n  2 images with masks: imagenet-prep init data --as masks\n",
             "\n  4 of 4 images, 1 class: imagenet-prep init data --as pascal-voc\n",
         ),
     ),
@@ -887,7 +887,7 @@ COMMANDS: dict[str, Saying] = {
     "a file of arrays without labels": Saying(
         {"a.npz": in_memory(_save_no_labels), "b.npz": ARRAYS["train.npz"]},
         "",
-        ("0 of 4 samples, 0 classes: imagenet-prep init data --as array-sets --label a.npz:\n",),
+        ("4 samples without a class: imagenet-prep init data --as array-sets --label a.npz:\n",),
     ),
     "a split for values with other signs": Saying(
         _labelled(l_csv=PARTITION), "--split train=y", ("x-1", "train"), status=2

@@ -15,7 +15,8 @@ from memory_store import MemoryStore
 import imagenet_prep
 from imagenet_prep import ConvertOptions, Layout
 from imagenet_prep.engines.threads import ThreadEngine
-from imagenet_prep.errors import UsageError
+from imagenet_prep.errors import AccessError, UsageError
+from imagenet_prep.stages.report import write_report
 from imagenet_prep.storage.files import append_to, claim, parts_of, plain_lines
 from imagenet_prep.storage.location import Location, local_path, locate
 from imagenet_prep.storage.object_store import ObjectStore
@@ -24,7 +25,16 @@ from imagenet_prep.storage.store import RangedView
 BUCKET = ObjectStore(scheme="s3", bucket="bucket")
 
 
-@pytest.mark.parametrize("written", ["S3://bucket/a/b/", Path("s3://bucket/a/b")])
+@pytest.mark.parametrize(
+    "written",
+    [
+        "S3://bucket/a/b/",
+        "s3://bucket//a/./b",
+        "s3://bucket/a/c/../b",
+        "s3://bucket/../bucket/a/b/c/..",
+        Path("s3://bucket/a/b"),
+    ],
+)
 def test_a_url_however_it_is_written(written: str | Path) -> None:
     """Also one that a Path has been made of: bucket, key, and the URL as its text."""
     path = locate(written)
@@ -79,10 +89,15 @@ def test_it_is_no_path_of_this_machine(tmp_path: Path, monkeypatch: pytest.Monke
         "s3://key:secret@bucket/x",
         "s3://bucket/x?a=secret",
         "s3://bucket/a/me@secret",
+        "s3://bucket/../..",
+        "s3://two words/a",
+        "s3://bucket%2Fa",
+        "s3://bucket/a\nb",
+        "s3://bucket/a\udcffb",
     ],
 )
 def test_a_url_of_no_store(url: str) -> None:
-    """Another scheme, no bucket, credentials or a query: no secret is in the error."""
+    """Another scheme, no bucket, a key that no store has, credentials or a query: no secret is in the error."""
     with pytest.raises(UsageError) as caught:
         locate(url)
     assert "secret" not in str(caught.value)
@@ -170,3 +185,32 @@ def test_a_journal_in_a_store_is_objects() -> None:
     assert [list(plain_lines(part)) for part in parts_of(path)] == [[b"1\n"], [b"2\n"]]
     lines.close()
     assert [list(plain_lines(part)) for part in parts_of(path)] == [[b"1\n", b"2\n"]]
+
+
+class _ReadOnlyStore(MemoryStore):
+    """Objects that its user may list and read, but not write."""
+
+    def put(self, name: str, content: bytes | memoryview, *, is_new: bool = False) -> bool:
+        """Refuse it."""
+        raise AccessError(f"no access to {self.url(name)}", "status 403", "ask for the right")
+
+    def delete(self, name: str) -> None:
+        """Refuse it."""
+        self.put(name, b"")
+
+
+def test_who_may_only_read_a_store_verifies_and_reports(tiny_data_dir: Path) -> None:
+    """The verdict is given, with a note that it is not saved; the page goes elsewhere."""
+    store, engine = MemoryStore(), ThreadEngine(2)
+    layout = Layout(tiny_data_dir, output=Location(store, "tiny"))
+    imagenet_prep.convert(layout, engine, PART)
+    read_only = Layout(Location(_ReadOnlyStore(objects=store.objects), "tiny"))
+    verdict = imagenet_prep.verify(read_only, engine)
+    assert verdict.problems == ()
+    assert any("was not saved" in note and "only read" in note for note in verdict.notes)
+    with pytest.raises(AccessError) as caught:
+        write_report(read_only, engine, verdict)
+    assert caught.value.hint == "name a file in another folder with --output"
+    page = tiny_data_dir / "page.html"
+    write_report(read_only, engine, verdict, page=page)
+    assert page.stat().st_size > 0

@@ -150,7 +150,7 @@ def full_backlog(place: Place) -> None:
     place.url = f"http://127.0.0.1:{port}/"
 
 
-_LOOK = "check this machine's network, and --base-url if you set it, or run the same command again later"
+_LOOK = "check this machine's network, and --base-url, or run the same command again later"
 _GIVEN_UP = "run the same command again"
 _ADDRESS = "correct --base-url"
 rows(
@@ -217,7 +217,7 @@ def _speaking(place: Place, change: Callable[[ssl.SSLContext, Path], object]) ->
 _PLAIN = "does not speak TLS"
 
 
-@failure("lasting", 1, 5, _PLAIN, "correct its port, or write http:// in it")
+@failure("lasting", 1, 5, _PLAIN, "correct the port in --base-url, or write http:// in it")
 def https_to_an_http_port(place: Place) -> None:
     """The port is that of http."""
     place.url = place.server.url.replace("http", "https")
@@ -324,7 +324,7 @@ def authorities_of_python_not_there(place: Place) -> None:
     1,
     5,
     "(from HTTPS_PROXY) does not speak TLS",
-    "if you set --base-url, correct its port",
+    "correct the port in --base-url",
 )
 def page_inside_a_tunnel(place: Place) -> None:
     """The proxy lets a tunnel be made, and sends its own page into it."""

@@ -187,12 +187,15 @@ def read_only(tiny_data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tiny_data_dir
 
 
-@pytest.mark.parametrize("stage", ["annotate", "convert", "run", "untar"])
+@pytest.mark.parametrize("stage", ["annotate", "convert", "run", "run --output", "untar"])
 def test_a_data_dir_that_can_only_be_read_is_read_from_another(
     tmp_path: Path, read_only: Path, stage: str
 ) -> None:
     """The advised command reads the raw data there and writes elsewhere."""
+    stage, *output = stage.split()
     options = ["--allow-incomplete"] if stage in ("convert", "run") else []
+    if output:
+        options += [*output, tmp_path / "shards"]
     hint = error_lines(prep_here(stage, read_only, *options))[-1]
     _, *advised = shlex.split(hint.partition("folder: ")[2])
     assert advised[:2] == [stage, "NEW_FOLDER"]

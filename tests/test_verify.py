@@ -278,6 +278,15 @@ def test_renamed_shard(layout: Layout, depth: str) -> None:
     assert (missing.kind, missing.subject) == (K.MISSING_SHARD, SHARD)
     assert (stray.kind, stray.subject) == (K.STRAY_FILE, "train-00009-of-00016")
     assert SHARD in stray.detail
+    assert missing.remedy == stray.remedy  # repair would leave the stray file
+
+
+def test_a_lost_shard_of_bare_shards(layout: Layout) -> None:
+    """Without a manifest the names of the other shards tell that one is missing."""
+    shutil.rmtree(layout.state_dir)
+    layout.shard_path(SHARD).unlink()
+    (problem,) = (each for each in problems_of(layout) if each.kind is K.MISSING_SHARD)
+    assert problem.detail == ("it is missing: the names of the other shards say that there are 8")
 
 
 def test_quick_finds_a_wrong_size(layout: Layout) -> None:

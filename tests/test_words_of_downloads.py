@@ -13,9 +13,10 @@ import requests
 from memory_store import MemoryStore
 
 from imagenet_prep.engines.threads import ThreadEngine
-from imagenet_prep.errors import AccessError, InputError, UsageError
+from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageError
 from imagenet_prep.fetch import access
 from imagenet_prep.fetch.answer_checks import RefusedError, check_is_no_page, check_status
+from imagenet_prep.fetch.base_url_words import about_base_url
 from imagenet_prep.fetch.credentials import Credentials
 from imagenet_prep.fetch.failures import reason_of
 from imagenet_prep.fetch.patience import CutError
@@ -209,3 +210,30 @@ def test_a_folder_of_raw_data_that_is_a_link_to_nothing_is_named(tmp_path: Path)
         with pytest.raises(InputError, match="raw-data is a broken link") as caught:
             refuse(Layout(tmp_path))
         assert "download" not in caught.value.hint
+
+
+BASE_URL_WORDS = [
+    ("check --base-url if you set it, or try later", "check --base-url, or try later", "try later"),
+    (
+        "check --base-url if you set it, or use it to name another server",
+        "check --base-url: it names the server",
+        "name another server with --base-url",
+    ),
+    (
+        "check this machine's network, and --base-url if you set it, or run it again",
+        "check this machine's network, and --base-url, or run it again",
+        "check this machine's network, or run it again",
+    ),
+    ("sign in; check --base-url if you set it", "sign in; check --base-url", "sign in"),
+    ("correct --base-url", "correct --base-url", "correct --base-url"),
+]
+
+
+@pytest.mark.parametrize(("before", "given", "absent"), BASE_URL_WORDS)
+def test_advice_knows_whether_an_option_was_given(before: str, given: str, absent: str) -> None:
+    """Nobody is told to check an option that the call does not have."""
+    for is_given, words in ((True, given), (False, absent)):
+        error = NetworkError("what", "detail", before)
+        with pytest.raises(NetworkError) as caught, about_base_url(is_given=is_given):
+            raise error
+        assert caught.value.hint == words

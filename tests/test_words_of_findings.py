@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from running import command_here
 from tiny_sets import made_plan, make_set, make_shard, record, save_manifest, save_plan
 
+import imagenet_prep
 from imagenet_prep.checks.checked_shards import failed_check, group
 from imagenet_prep.checks.departure import departure
 from imagenet_prep.checks.raw_check import _unreadable
@@ -308,6 +309,26 @@ def test_shards_of_other_splits_are_not_denied(tmp_path: Path) -> None:
     (tmp_path / "test-00000-of-00002").touch()
     with pytest.raises(InputError, match=f"^no train or validation shards in {tmp_path}\n"):
         look(Layout(tmp_path))
+
+
+def test_shards_in_folders_of_splits_are_found(tmp_path: Path) -> None:
+    """imagenet_to_gcs.py writes train/ and validation/: no advice to download all of it again."""
+    for split in ("train", "validation"):
+        (tmp_path / split).mkdir()
+        (tmp_path / split / f"{split}-00000-of-00001").touch()
+    with pytest.raises(InputError, match=r"found shards in .*train, .*validation\nmove all shards"):
+        look(Layout(tmp_path))
+    with pytest.raises(InputError, match=f"holds the shards: {tmp_path}/validation$"):
+        imagenet_prep.open(tmp_path, "validation")
+
+
+def test_lost_records_are_no_other_partition(sound: Layout, tmp_path: Path) -> None:
+    """A missing shard says nothing about the records per shard of the others."""
+    copy = shutil.copytree(sound.data_dir, tmp_path / "data", ignore=lambda *_: ["imagenet-prep"])
+    Layout(copy).shard_path(min(sound.find_shards())).unlink()
+    checked = command_here("verify", copy, "--allow-incomplete", status=3)
+    assert "it is missing: the names of the other shards say that there are " in checked.stdout
+    assert "partition" not in checked.stdout
 
 
 def test_a_rank_does_not_judge_the_whole_set(sound: Layout, tmp_path: Path) -> None:

@@ -43,6 +43,12 @@ def no_shards(
     folders = layout.sets_below()
     if folders:
         return InputError(absence, f"found sets in {listed(map(str, folders))}", retry(folders[0]))
+    parts = layout.shards_below(dataset.splits)
+    if parts:
+        found = f"found shards in {listed(map(str, parts))}"
+        if len(parts) == 1:
+            return InputError(absence, found, retry(parts[0]))
+        return InputError(absence, found, f"move all shards of one set into {layout.output_dir}")
     above = layout.output_dir.parent
     if layout.output_dir.name in (RAW_NAME, STATE_NAME) and Layout(above).find_shards():
         return InputError(absence, "found shards in the folder above it", retry(above))

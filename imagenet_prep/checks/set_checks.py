@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
+from msgspec.structs import replace
+
 from imagenet_prep.checks.checked_dataset import Published
 from imagenet_prep.checks.inventory import Inventory
 from imagenet_prep.checks.shard_check import (
@@ -41,6 +43,8 @@ REMEDY_MANIFEST = Hint(
     f" again: it {KEPT}",
 )
 REMEDY_STRAY = "move each stray file away: a pattern for all shards, such as train-*, matches it"
+
+REMEDY_RENAME = "rename each stray file to the missing shard that has its size, and verify again"
 
 
 def remedy_own(state: SetState) -> str:
@@ -153,14 +157,23 @@ def check_names(inventory: Inventory) -> list[Problem]:
     and shards that belong to no set of the folder.
     """
     missing = [name for name in inventory.expected if name not in inventory.sizes]
-    problems = [_missing(name, inventory) for name in missing]
     expected = set(inventory.expected)
     by_size = {inventory.infos[name].size: name for name in missing if name in inventory.infos}
+    stray_problems: list[Problem] = []
+    renamed: set[str] = set()
     for name, size in inventory.sizes.items():
         if name not in expected:
             twin = by_size.pop(size, None)  # one file alone can be renamed to it
-            problems.append(_stray(name, twin, inventory))
-    return problems + _orphans(inventory.state)
+            stray_problems.append(_stray(name, twin, inventory))
+            if twin is not None:
+                renamed.add(twin)
+    problems: list[Problem] = []
+    for name in missing:
+        problem = _missing(name, inventory)
+        if name in renamed:
+            problem = replace(problem, remedy=REMEDY_RENAME)
+        problems.append(problem)
+    return problems + stray_problems + _orphans(inventory.state)
 
 
 def _missing(name: str, inventory: Inventory) -> Problem:
@@ -171,11 +184,20 @@ def _missing(name: str, inventory: Inventory) -> Problem:
     elif inventory.is_unfinished or inventory.infos:
         content, remedy = "it has not been made yet", _remedy_missing(inventory.state)
     else:
-        content, remedy = f"a part of {inventory.dataset}", REMEDY_FOREIGN
+        content, remedy = _told_by_names(name, inventory), REMEDY_FOREIGN
     local = local_or_none(inventory.state.layout.shard_path(name))
     is_link = local is not None and local.is_symlink()
     detail = f"it is {'a broken link' if is_link else 'missing'}: {content}"
     return Problem(ProblemKind.MISSING_SHARD, name, detail, remedy, expected=content)
+
+
+def _told_by_names(name: str, inventory: Inventory) -> str:
+    """Why a shard that nothing records should be there."""
+    _, _, count = name.rpartition("-of-")
+    for other in inventory.sizes:
+        if split_of(other) == split_of(name) and other.endswith(f"-of-{count}"):
+            return f"the names of the other shards say that there are {int(count):,}"
+    return f"{inventory.dataset} has this shard"
 
 
 def _remedy_missing(state: SetState) -> str:
@@ -192,7 +214,7 @@ def _stray(name: str, twin: str | None, inventory: Inventory) -> Problem:
     """
     if twin is not None:
         detail = f"it has the size of {twin}, which is missing"
-        remedy = f"rename it to {twin} and verify again"
+        remedy = REMEDY_RENAME
     elif name in inventory.state.journalled:
         detail, remedy = "the journal lists it, and the manifest is older", RESUME
     else:

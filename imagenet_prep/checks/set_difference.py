@@ -66,13 +66,16 @@ class Difference(Struct, frozen=True):
 
     ``problems`` says of each set that is not finished what it lacks: the shards that it has are
     compared all the same. ``by_bytes``: records with other bytes count as differing, whatever they
-    say.
+    say. ``read_shards`` are the shards whose data was read because a verify found faults in one of
+    the sets; ``read_places`` are the folders of which every record was read.
     """
 
     places: tuple[AnyPath, AnyPath]
     splits: tuple[SplitDifference, ...]
     problems: tuple[str, ...] = ()
     by_bytes: bool = False
+    read_shards: tuple[str, ...] = ()
+    read_places: tuple[AnyPath, ...] = ()
 
     @property
     def is_same(self) -> bool:
@@ -90,6 +93,8 @@ class Difference(Struct, frozen=True):
             "places": [*map(str, self.places)],
             "is_same": self.is_same,
             "by_bytes": self.by_bytes,
+            "compared_by": "data" if self.read_places else "manifests and checksums",
+            "read_shards": [*self.read_shards],
             "problems": [*self.problems],
             "splits": splits,
         }

@@ -122,7 +122,7 @@ class ShardPair(Struct, Portable[str], frozen=True):
         compared_set = self.both[side]
         if name not in compared_set.shards:
             return Index()
-        return compared_set.index(name)
+        return compared_set.compared_index(name)
 
     def _features(
         self, name: str, numbers: Sequence[int], *indexes: Index

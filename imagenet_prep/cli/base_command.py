@@ -37,9 +37,22 @@ class Command(click.Command):
         words = [*args]
         try:
             return super().parse_args(ctx, args)
-        except click.UsageError:
+        except click.UsageError as error:
             _keep_outputs(words)
+            if isinstance(error, click.NoSuchOption):
+                self._name_setting(error)
             raise
+
+    def _name_setting(self, error: click.NoSuchOption) -> None:
+        """Say how a setting without an option of its own is changed."""
+        name = error.option_name.lstrip("-").replace("-", "_")
+        for param in self.params:
+            if isinstance(param, RareOption) and "--set" in param.opts:
+                _, _, listing = (param.help or "").partition(": ")
+                if name in listing.rstrip(".").split(", "):
+                    option = error.option_name
+                    text = f"No such option {option!r}. Did you mean '--set {name}=VALUE'?"
+                    raise click.UsageError(text, error.ctx) from error
 
     def invoke(self, ctx: click.Context) -> int:
         """Run the command, and write its outcome as JSON; returns the exit status."""

@@ -69,7 +69,7 @@ rank = click.option(
     "share",
     type=RankType(),
     metavar="R/W|auto",
-    help="Only the shards of rank R of W.",
+    help="Only the shards R, R+W, R+2W and so on, for task R (from 0) of W; auto: as the job says.",
 )
 allow_python = click.option(
     "--allow-python",

@@ -66,16 +66,24 @@ def _changed_totals(
 def _changed_settings(recorded: Mapping[str, Any], planned: Mapping[str, Any]) -> list[str]:
     """The settings that differ, as the user writes them: "--resize (64, now 32)"."""
     from imagenet_prep.datasets.declarations import CommonSettings, settings_of
+    from imagenet_prep.images.pixels import QUALITY
 
     settings = settings_of(CommonSettings)
     options = {setting.name for setting in settings if "convert" in setting.options}
     recorded_values, planned_values = flattened(recorded), flattened(planned)
     if "codec" not in recorded_values or "codec" not in planned_values:  # kept images have none
         recorded_values["codec"] = planned_values["codec"] = None
+    is_quality_implied = (
+        not recorded.get("reencode")
+        and planned_values.get("quality") == QUALITY
+        and bool(planned_values.get("resize") or planned_values.get("max_side"))
+    )
     changes: list[str] = []
     for name in sorted({*recorded_values, *planned_values}):
         recorded_value, planned_value = recorded_values.get(name), planned_values.get(name)
         if recorded_value == planned_value:
+            continue
+        if is_quality_implied and name == "quality":  # the option that is listed brings it
             continue
         words = f"--{name.replace('_', '-')}" if name in options else name
         if _is_plain(recorded_value) and _is_plain(planned_value):

@@ -18,6 +18,7 @@ from imagenet_prep.sources.obstacles import refuse
 from imagenet_prep.sources.parquets import ParquetImages, check_pyarrow, iter_rows
 from imagenet_prep.sources.tar_members import REMEDY
 from imagenet_prep.sources.tars import in_order
+from imagenet_prep.state.export_record import export_fault
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.text import number_of, row_text
@@ -50,7 +51,10 @@ class HubFiles(ImageSource, frozen=True):
     def find(cls, layout: Layout, split: str) -> HubFiles | None:
         """The files of the most complete folder."""
         candidates = [
-            files for folder in hub_folders(layout) for files in _hub_files(folder, split)
+            files
+            for folder in hub_folders(layout)
+            for files in _hub_files(folder, split)
+            if not export_fault(folder)  # an export has files of these names, too
         ]
         return min(candidates, key=lambda files: len(files.lacking), default=None)
 

@@ -14,7 +14,7 @@ TABLES = (*WITH_COLUMNS, ".txt", ".lst", ".list")
 
 DATA = (
     *(".json", ".xml", ".yaml", ".yml", ".mat", ".pkl", ".pickle", ".h5", ".hdf5", ".cls", *TABLES),
-    *(".xlsx", ".xls", ".ods", ".db", ".sqlite", ".sqlite3"),
+    *(".xlsx", ".xls", ".ods", ".db", ".sqlite", ".sqlite3", ".pt", ".pth"),
 )
 """Endings of files that may hold labels or annotations."""
 

@@ -189,8 +189,10 @@ def _fit(sought: Sought, name: str, table: LabelTable, form: TableForm) -> Judge
     path = place_of_table(sought.folder, name)
     table = spread(table, items)
     rows = _rows_of(sought, name, table)
-    if name.startswith("../") and (inner := _path_from_within(table, items)):
-        return LabelsRefusal(name, _from_within(sought, path, inner), True)
+    if name.startswith("../") and not _finds_from_above(sought, path, table, rows):
+        inner = _path_from_within(table, items)
+        if inner:
+            return LabelsRefusal(name, _from_within(sought, path, inner), True)
     named_rows = {row for row in rows if row >= 0}
     is_chosen = bool(sought.options.label and form.label_option)  # the user names its column
     is_most = _are_most(items, named_rows) or (is_chosen and bool(named_rows))
@@ -227,9 +229,18 @@ def _are_most(items: Sequence[str], rows: Collection[int]) -> bool:
     return 2 * len(rows) >= len(items) or _names_all_but_tests(items, rows)
 
 
+def _finds_from_above(sought: Sought, path: Path, table: LabelTable, rows: Sequence[int]) -> bool:
+    """Whether the paths of a table next to the folder mean the same images to convert, whose names
+    start above the folder.
+    """
+    folder = Path(os.path.abspath(sought.folder))  # noqa: PTH100 - links stay, as in names
+    names = [f"{folder.name}/{item}" for item in sought.items]
+    return match(table.paths, names, folder.parent, path, sought.options.strip) == rows
+
+
 def _from_within(sought: Sought, path: Path, name: str) -> InputError:
-    """The error for a table next to the folder whose paths start within it: convert would not find
-    them, as its names start above the folder.
+    """The error for a table next to the folder whose paths start within it: convert would find
+    other images or none, as its names start above the folder.
     """
     return InputError(
         f"{path} has paths from within {sought.folder}, such as {name}",

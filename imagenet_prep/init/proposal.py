@@ -103,12 +103,14 @@ class Alternative(Struct, frozen=True):
         classes: how many classes there are then.
         options: the options of init.
         total: how many images there are, if files are not images.
+        reads: what it makes records of, as text, if it gives no class; "": images alone.
     """
 
     labelled: int
     classes: int
     options: Mapping[str, object]
     total: int = 0
+    reads: str = ""
 
 
 class DoubtError(InputError):

@@ -5,6 +5,7 @@ folders, list files or values of a column -> a recipe's `splits`.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from imagenet_prep.text import either, listed, one_of
 _MOST_ALIKE = 3
 """Images of one name that a message lists."""
 
+_FRACTION = re.compile(r"-?\d*\.\d+")
 _MOST_VALUES = 10
 """A column with more values names no splits."""
 
@@ -244,4 +246,8 @@ def _columns_of_few_values(table: LabelsFile) -> list[set[str]]:
     """The values of each column that has few."""
     columns = [*table.table.columns.values(), table.table.splits or (), table.table.labels or ()]
     values = [{str(cell) for cell in cells if cell is not None} for cells in columns]
-    return [few_values for few_values in values if len(few_values) <= _MOST_VALUES]
+    return [
+        few_values
+        for few_values in values
+        if len(few_values) <= _MOST_VALUES and not any(map(_FRACTION.fullmatch, few_values))
+    ]

@@ -215,12 +215,6 @@ def _unaccepted(
     alternative = _alternative(inspection, name, interpretation)
     accepting = replace(alternative, options={**alternative.options, "as": name})
     command = _choice_line(inspection, accepting)
-    if not interpretation.labelled:
-        noun = _noun_of(inspection, [accepting])
-        count = number_of(interpretation.file_count, noun)
-        has_masks = proposal is not None and "mask" in proposal.annotations
-        counts = f"  {count} with masks: " if has_masks else f"  {count} without a class: "
-        command = Hint(counts, inspection.command(**accepting.options))
     error = all_of(list(dict.fromkeys(losses)))
     table = interpretation.table
     if table is not None and table.has_labels and not interpretation.labelled:
@@ -271,8 +265,7 @@ def _question(inspection: Inspection, interpretations: Mapping[str, Interpretati
     choose = "choose one" if len(alternatives) > 1 else "run the command below"
     if len(alternatives) > _MOST_ALTERNATIVES:
         choose += f" ({_MOST_ALTERNATIVES} of them are below)"
-    noun = _noun_of(inspection, alternatives)
-    hints.append(f"{choose}; each line counts the {noun}s that get a class:")
+    hints.append(f"{choose}; each line says what it reads:")
     first_alternatives = alternatives[:_MOST_ALTERNATIVES]
     lines = [_choice_line(inspection, alternative) for alternative in first_alternatives]
     error = InputError(problem, expected, "; ".join(hints))
@@ -314,12 +307,19 @@ def _alternative(inspection: Inspection, name: str, interpretation: Interpretati
             dropped["splits"] = {}
     if not interpretation.labelled:
         dropped["names"] = None
-    return Alternative(
+    total = interpretation.file_count if interpretation.containers else interpretation.total
+    alternative = Alternative(
         interpretation.labelled,
         interpretation.classes,
         {**dropped, **(interpretation.options or {"as": name})},
-        interpretation.file_count if interpretation.containers else interpretation.total,
+        total,
     )
+    if interpretation.labelled:
+        return alternative
+    count = number_of(interpretation.file_count, _noun_of(inspection, [alternative]))
+    has_masks = proposal is not None and "mask" in proposal.annotations
+    has = "with masks" if has_masks else "without a class"
+    return replace(alternative, reads=f"{count} {has}")
 
 
 def _noun_of(inspection: Inspection, alternatives: Sequence[Alternative]) -> str:
@@ -334,4 +334,6 @@ def _choice_line(inspection: Inspection, alternative: Alternative) -> str:
     classes = number_of(alternative.classes, "class", "classes")
     noun = _noun_of(inspection, [alternative])
     counts = f"{alternative.labelled:,} of {number_of(total, noun)}, {classes}"
+    if not alternative.labelled:
+        counts = alternative.reads or f"{number_of(total, noun)} without a class"
     return Hint(f"  {counts}: ", inspection.command(**alternative.options))

@@ -203,9 +203,8 @@ def parse_table(content: bytes, form: TableForm, name: str, sought: Sought) -> L
     Raises:
         LabelsFault: a line can't be understood, or a path occurs twice.
     """
-    rows = table_rows.read_rows(content, form.form, header=form.header)
+    rows, hits = _read_rows(content, form, sought)
     _, columns = rows
-    hits = {column: _count_images(cells, sought) for column, cells in columns.items()}
     if not any(hits.values()):
         return None
     if form.form in ("lines", "words"):
@@ -220,6 +219,23 @@ def parse_table(content: bytes, form: TableForm, name: str, sought: Sought) -> L
         form.label, form.label_option, form.class_names = False, "", {}
         table = _make_table(rows, form)
     return table
+
+
+def _read_rows(content: bytes, form: TableForm, sought: Sought) -> tuple[_Rows, dict[str, int]]:
+    """The rows, and how many images each column names; the rows' own numbers are a column if only
+    they name images.
+    """
+    rows: _Rows = (), {}
+    hits: dict[str, int] = {}
+    for keeps_numbers in (False, True):
+        rows = table_rows.read_rows(
+            content, form.form, header=form.header, keeps_numbers=keeps_numbers
+        )
+        _, columns = rows
+        hits = {column: _count_images(cells, sought) for column, cells in columns.items()}
+        if any(hits.values()):
+            break
+    return rows, hits
 
 
 def _parse_list(rows: _Rows, form: TableForm, name: str) -> LabelTable:

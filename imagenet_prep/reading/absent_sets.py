@@ -49,6 +49,8 @@ def no_such_split(layout: Layout, split: str, splits: Collection[str]) -> InputE
     detail = expected_names(split)
     hint = f"name the folder that holds the {split} shards"
     elsewhere = layout.sets_near()
+    if not elsewhere and not splits:
+        elsewhere = layout.shards_below([split])
     if elsewhere:
         return InputError(
             f"no {split} shards in {layout.output_dir}",

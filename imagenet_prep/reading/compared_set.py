@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.reading.shard import Shard
+from imagenet_prep.state.export_record import refuse_export
 from imagenet_prep.state.indexes import not_done, read_written
 from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.state.set_state import SetState
@@ -22,6 +24,7 @@ from imagenet_prep.storage.layout import (
     split_of,
 )
 from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.tfrecord import crc32c
 from imagenet_prep.tfrecord.content import name_in
 from imagenet_prep.tfrecord.framing import OVERHEAD, Index
 
@@ -45,6 +48,7 @@ class ComparedSet(Struct, frozen=True):
         homes: the set of each recorded shard.
         has_files: whether there are shards, not only a manifest.
         problems: why a set of the folder is not a whole one.
+        unproved: the shards whose data is read; manifest and index are not asked.
     """
 
     place: AnyPath
@@ -53,6 +57,7 @@ class ComparedSet(Struct, frozen=True):
     homes: Mapping[str, Layout]
     has_files: bool
     problems: tuple[str, ...] = ()
+    unproved: frozenset[str] = frozenset()
 
     @classmethod
     def read(cls, place: AnyPath) -> ComparedSet:
@@ -79,6 +84,7 @@ class ComparedSet(Struct, frozen=True):
         layout = Layout(place)
         sizes = layout.find_shards()
         if not sizes:
+            refuse_export(place)
             raise InputError(f"{place} holds no shards", expected_names())
         recorded: dict[str, ShardInfo] = {}
         homes: dict[str, Layout] = {}
@@ -101,6 +107,11 @@ class ComparedSet(Struct, frozen=True):
         """The names of all splits."""
         return sorted(set(map(split_of, self.shards)) - {""})
 
+    def without_trust(self, names: Collection[str]) -> ComparedSet:
+        """The same set, in which manifest and index of these shards are not asked."""
+        recorded = {name: info for name, info in self.recorded.items() if name not in names}
+        return replace(self, recorded=recorded, unproved=frozenset(names))
+
     def entry(self, name: str) -> tuple[str, int]:
         """The digest and the number of records of a shard:
         recorded, or from its framing without reading an image.
@@ -108,8 +119,16 @@ class ComparedSet(Struct, frozen=True):
         info = self.recorded.get(name)
         if info:
             return info.digest, info.records
-        index = self.index(name)
+        index = self.compared_index(name)
         return index.digest, len(index.names)
+
+    def compared_index(self, name: str) -> Index:
+        """As ``index``; of an unproved shard every record is read, and one whose data does not
+        match its CRC has an entry that no sound record has.
+        """
+        if name in self.unproved:
+            return _by_data(self.open(name, in_order=True))
+        return self.index(name)
 
     def index(self, name: str) -> Index:
         """The records of a shard in order: from its index if that matches, otherwise from the
@@ -187,4 +206,14 @@ def _by_headers(shard: Shard) -> Index:
     index = Index()
     for _, data, crc in shard.stored():
         index.add(len(data) + OVERHEAD, crc, name_in(data))
+    return index
+
+
+def _by_data(shard: Shard) -> Index:
+    index = Index()
+    for framed in shard.followed():
+        crc = framed.crc
+        if not framed.intact:
+            crc = crc32c(framed.data, crc)
+        index.add(len(framed.data) + OVERHEAD, crc, name_in(framed.data))
     return index

@@ -20,6 +20,7 @@ from imagenet_prep.recipes.label_cells import are_all
 from imagenet_prep.recipes.names_of_classes import CLASS_ID, NamesOfClasses
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.recipe_paths import need_path
+from imagenet_prep.recipes.row_numbers import count_of_numbers
 from imagenet_prep.sources.names import below
 from imagenet_prep.sources.utf8_text import decode_text
 from imagenet_prep.storage.files import read_plain
@@ -261,11 +262,13 @@ def _csv_cells(text: str) -> list[list[str]]:
     lines.seek(0)
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
     try:
-        return [row for row in reader if row]
+        rows = [row for row in reader if row]
     except csv.Error as error:
         raise _NamesFault(
             f"can't be read as a CSV, line {reader.line_num}: {error}", FORMS
         ) from error
+    count = count_of_numbers(lambda: enumerate(rows))
+    return [row[count:] for row in rows]
 
 
 def _from_two_columns(rows: Sequence[Sequence[str]]) -> NamesOfClasses | None:

@@ -17,6 +17,7 @@ from imagenet_prep.recipes.label_cells import (
     shown_value,
 )
 from imagenet_prep.recipes.one_hot_labels import NO_HOT_COLUMN, hot_labels, one_hot_columns
+from imagenet_prep.recipes.row_numbers import names_an_index
 from imagenet_prep.recipes.table_rows import (
     FILE_ENDING,
     Form,
@@ -151,7 +152,8 @@ def parse_labels(  # noqa: PLR0913 - what a recipe says of a table, by keyword
         LabelsFault: a line can't be understood, or a path occurs twice.
     """
     try:
-        rows = read_rows(content, form, header=header)
+        named = [path, label, split, *(one_hot if isinstance(one_hot, (list, tuple)) else ())]
+        rows = read_rows(content, form, header=header, keeps_numbers=names_an_index(named))
     except SameNameFault as fault:
         raise LabelsFault(fault.line, f"{fault.reason}; {_WITHOUT_HEADER}") from fault
     try:

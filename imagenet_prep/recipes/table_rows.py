@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
+import functools
 import io
 import itertools
 import re
@@ -16,6 +18,7 @@ from typing import Any, Literal
 
 from imagenet_prep.recipes.json_faults import json_line, json_reason, parse_json
 from imagenet_prep.recipes.label_cells import are_all
+from imagenet_prep.recipes.row_numbers import Rows, count_of_numbers
 from imagenet_prep.text import number_of
 
 Form = Literal["lines", "words", "csv", "tsv", "spaces", "jsonl", "json"]
@@ -95,10 +98,10 @@ def open_text(content: bytes, newline: str = "\n") -> io.TextIOWrapper:
 
 
 def read_rows(
-    content: bytes, form: Form, *, header: bool = True
+    content: bytes, form: Form, *, header: bool = True, keeps_numbers: bool = False
 ) -> tuple[Sequence[int], dict[str, list[Any]]]:
     """The line on which each row of a table starts, and the values of each column: of lines, "1"
-    and "2".
+    and "2". The rows' own numbers are left out unless ``keeps_numbers``, as in ``csv_rows``.
 
     Raises:
         LabelsFault: it can't be understood.
@@ -108,7 +111,9 @@ def read_rows(
         return _read_jsonl(text)
     if form == "json":
         return _read_json(content)
-    start, names, rows, unnamed_count = read_header(content, form, has_header=header)
+    start, names, rows, unnamed_count = read_header(
+        content, form, has_header=header, keeps_numbers=keeps_numbers
+    )
     _refuse_names(names, start)
     return _read_cells(names, rows, unnamed_count)
 
@@ -149,16 +154,14 @@ def _read_cells(
     return lines, columns
 
 
-Rows = Iterator[tuple[int, list[str]]]
-
-
 def read_header(
-    content: bytes, form: Form, *, has_header: bool
+    content: bytes, form: Form, *, has_header: bool, keeps_numbers: bool = False
 ) -> tuple[int, list[str], Rows, int]:
     """The line and names of the columns, the rows, and how many unnamed columns come last."""
+    read_columns = functools.partial(csv_rows, keeps_numbers=keeps_numbers)
     readers: dict[Form, Callable[[bytes, Form], Rows]] = {
-        "csv": csv_rows,
-        "tsv": csv_rows,
+        "csv": read_columns,
+        "tsv": read_columns,
         "spaces": _spaced_rows,
     }
     if form not in readers:
@@ -252,13 +255,24 @@ def delimiter_of(line: str, form: Form) -> str:
     return ","
 
 
-def csv_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
+def csv_rows(content: bytes, form: Form, *, keeps_numbers: bool = False) -> Rows:
     """The line on which each row of a CSV or TSV starts, and its cells; comments and empty lines
-    are left out.
+    are left out, and so are the numbers of the rows that pandas writes before the other columns,
+    unless ``keeps_numbers``.
 
     Raises:
         LabelsFault: it can't be understood.
     """
+    count = 0
+    if not keeps_numbers:
+        with contextlib.suppress(LabelsFault):
+            count = count_of_numbers(lambda: _all_cells(content, form))
+    for line, cells in _all_cells(content, form):
+        yield line, cells[count:]
+
+
+def _all_cells(content: bytes, form: Form) -> Rows:
+    """The line on which each row starts, and all of its cells."""
     file = open_text(content, "")
     skipped_lines = 0
     header = file.readline()

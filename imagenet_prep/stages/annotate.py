@@ -130,7 +130,7 @@ def annotate(
     sources = {facts.TRAIN: _find_source(facts.TRAIN, layout, boxes)}
     if validation:
         sources[facts.VALIDATION] = _find_source(facts.VALIDATION, layout, None)
-    with hold(layout.lock_paths, instead=layout.advice_if_read_only):
+    with hold(layout.all_lock_paths, instead=layout.advice_if_read_only):
         splits = [
             _annotate_split(split, source, layout, engine, progress)
             for split, source in sources.items()

@@ -43,6 +43,7 @@ from imagenet_prep.shards.run import Made, make_shards, prepare_tasks
 from imagenet_prep.shards.share import Share
 from imagenet_prep.shards.superseded import freed_space, remove_superseded
 from imagenet_prep.shards.unfinished import remove_unfinished, run_name, unfinished_of
+from imagenet_prep.shards.unproven import UnprovenShards
 from imagenet_prep.shards.work import Work, count_images, lay_out
 from imagenet_prep.sources.saved_catalog import PackedCatalog
 from imagenet_prep.state.indexes import settle
@@ -135,7 +136,8 @@ class _Conversion(Struct, frozen=True):
     again.
 
     ``splits`` hold only the shards for this call; ``packed`` is the saved part of a new plan, by
-    split. ``replacement`` lists the shards of an older set that give way.
+    split. ``replacement`` lists the shards of an older set that give way. ``is_again`` says that
+    this call made the shards before.
     """
 
     records: SetRecords
@@ -150,6 +152,7 @@ class _Conversion(Struct, frozen=True):
     packed: Mapping[str, PackedCatalog]
     done: DoneShards
     replacement: Replacement | None = None
+    is_again: bool = False
 
     @property
     def layout(self) -> Layout:
@@ -290,8 +293,17 @@ class _Conversion(Struct, frozen=True):
     # the work -------------------------------------------------------------------------------------
 
     def list_unfinished(self, journal: Journal) -> list[ShardPlan]:
-        """The unfinished shards of this call."""
-        return self.done.list_unfinished(self.splits, journal)
+        """The unfinished shards of this call.
+
+        Raises:
+            UsageError: a file in the place of one is a shard of another set.
+        """
+        unfinished_shards = self.done.list_unfinished(self.splits, journal)
+        if not (self.options.overwrite or self.replacement or self.is_again):
+            reads_images = not self.options.consume and not any(map(is_gone, self.splits))
+            own = UnprovenShards(self.records, self.plan_on_disk, journal, reads_images)
+            own.refuse(self.splits, unfinished_shards, is_rank=self.share is not None)
+        return unfinished_shards
 
     def needs(self, works: Sequence[Work]) -> list[Need]:
         """The disk space that the works require."""
@@ -418,7 +430,7 @@ class _Conversion(Struct, frozen=True):
         for name in lost:
             self.done.seen.pop(name, None)
         plan_on_disk = self._claim.check() or self.plan
-        again = replace(self, replacement=None, plan_on_disk=plan_on_disk)
+        again = replace(self, replacement=None, plan_on_disk=plan_on_disk, is_again=True)
         todo, problems = again.make(journal)
         lost = find_lost(self.plan, self.layout, journal, self.done.seen)
         if lost:

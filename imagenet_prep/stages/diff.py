@@ -22,10 +22,12 @@ from imagenet_prep.checks.shard_pair import (
     key_in_words,
     place_in,
 )
+from imagenet_prep.checks.suspects import suspect_shards
 from imagenet_prep.checks.value_text import differing_values
-from imagenet_prep.errors import PrepError
+from imagenet_prep.errors import PrepError, UsageError
 from imagenet_prep.model import Engine, Failed, Progress, R, Silent, T
 from imagenet_prep.reading.compared_set import ComparedSet
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.tfrecord.content import Value, content_of
 from imagenet_prep.tfrecord.example import ExampleError
@@ -40,12 +42,13 @@ LOOKED_INTO = 20
 """The default number of differing records to show by feature, and of names to list."""
 
 
-def diff(
+def diff(  # noqa: PLR0913 - what to compare, by keyword
     first: AnyPath,
     second: AnyPath,
     *,
     engine: Engine | None = None,
     by_bytes: bool = False,
+    reads_data: bool = False,
     look_into: int = LOOKED_INTO,
     progress: Progress | None = None,
 ) -> Difference:
@@ -54,19 +57,29 @@ def diff(
     A shard with the same recorded digest in both sets is compared by size, index and last record.
     Otherwise names, lengths and CRCs are compared, from the index or from the records' headers.
     Records with other bytes are read and compared by feature: the encoding, such as the order of
-    the features, makes no difference unless ``by_bytes``. verify proves that a record's bytes match
-    its CRC.
+    the features, makes no difference unless ``by_bytes``. The data of a shard in which the last
+    verify of either set found faults is read; with ``reads_data``, the data of all.
 
     ``look_into`` is the number of differing records whose features are shown. Without an ``engine``
     this process compares all shards itself.
 
     Raises:
-        UsageError: a set does not exist.
+        UsageError: a set does not exist, or ``reads_data`` and neither has shards.
         InputError: a set has no shards, or its framing or manifest is damaged.
     """
     progress = progress or Silent()
-    first_set = ComparedSet.read(first)
-    second_set = ComparedSet.read(second)
+    first_set, second_set = ComparedSet.read(first), ComparedSet.read(second)
+    suspects = _suspects(first_set) | _suspects(second_set)
+    unproved = {*first_set.shards, *second_set.shards} if reads_data else suspects
+    first_set, second_set = (
+        each.without_trust(unproved.intersection(each.shards)) if each.has_files else each
+        for each in (first_set, second_set)
+    )
+    read_places = tuple(each.place for each in (first_set, second_set) if each.has_files)
+    if not reads_data:
+        read_places = ()
+    elif not read_places:
+        raise UsageError("--data reads shards", "expected a folder of shards, got two manifests")
     comparison = _Comparison((first_set, second_set), by_bytes, look_into, engine, progress)
     shard_count = len(first_set.shards) + len(second_set.shards)
     progress.begin("diff", shard_count, "shards")
@@ -74,7 +87,15 @@ def diff(
     splits = tuple(map(comparison.of_split, split_names))
     progress.end()
     problems = (*first_set.problems, *second_set.problems)
-    return Difference((first, second), splits, problems, by_bytes)
+    return Difference(
+        (first, second), splits, problems, by_bytes, tuple(sorted(suspects)), read_places
+    )
+
+
+def _suspects(compared: ComparedSet) -> set[str]:
+    if not compared.has_files:
+        return set()
+    return suspect_shards(Layout(compared.place), compared.shards)
 
 
 class _Differing(NamedTuple):

@@ -14,6 +14,7 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.fetch import BASE_URL
 from imagenet_prep.fetch.access import SignIn, open_session
 from imagenet_prep.fetch.addresses import bare_url, file_url, host_of
+from imagenet_prep.fetch.base_url_words import about_base_url
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.providers import Offer, Site
 from imagenet_prep.fetch.reply import Remote, RemoteFile, inspect
@@ -133,7 +134,8 @@ def download(
     archives, train = _targets(layout, only, part, options.check_digest, options.digests)
     targets = archives.values()
     size = 0
-    with hold(layout.lock_paths):
+    is_given = options.base_url != BASE_URL
+    with hold(layout.lock_paths), about_base_url(is_given=is_given):
         missing = [target for target in targets if not _is_there(target)]
         missing_wnids, present_wnids = _find_classes(layout, part, train)
         classes: RemoteClasses | None = None

@@ -21,6 +21,7 @@ from imagenet_prep.registry import known_set
 from imagenet_prep.shards.run import make_shards, prepare_tasks
 from imagenet_prep.shards.unfinished import find_unfinished, remove_unfinished, unfinished
 from imagenet_prep.shards.work import Work, count_images, lay_out
+from imagenet_prep.state.export_record import refuse_export
 from imagenet_prep.state.indexes import agrees
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest
@@ -135,9 +136,13 @@ def _nothing_to_repair(state: SetState) -> InputError:
         return InputError(
             f"{layout.output_dir} holds shards, and no record of what each should hold",
             expected,
-            "if convert made them, copy also their folder, imagenet-prep; "
-            "otherwise get sound copies of the damaged shards",
+            Hint(
+                "if convert made them, copy also their folder, imagenet-prep; otherwise get sound "
+                "copies of the damaged shards, or make the set again in another folder with ",
+                mention("convert"),
+            ),
         )
+    refuse_export(layout.output_dir)
     below = layout.sets_below()
     hint = Hint("give the folder of that set: ", command("repair", below[0])) if below else ""
     what = f"{layout.output_dir} holds no shards"

@@ -10,7 +10,7 @@ from msgspec import Struct, convert
 
 from imagenet_prep.checks.checked_dataset import CheckedDataset
 from imagenet_prep.checks.verdict import Verdict
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import AccessError, InputError
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.registry import known_file, known_set
 from imagenet_prep.reporting.census import Census, TakeCensus, take_census
@@ -129,7 +129,16 @@ def write_report(
     )
     path = page or _default_page(layout, file_name)
     content = render(facts)
-    save_bytes(path, content)
+    try:
+        save_bytes(path, content)
+    except AccessError as error:
+        if page is not None:
+            raise
+        raise AccessError(
+            f"the page can't be written in {path.parent}",
+            "your credentials may only read there",
+            "name a file in another folder with --output",
+        ) from error
     if marked is None:
         return ReportSummary(path, verdict)
     return ReportSummary(path, verdict, marked.remarks, marked.unknown_names)

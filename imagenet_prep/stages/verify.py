@@ -26,7 +26,15 @@ from imagenet_prep.checks.set_checks import (
 )
 from imagenet_prep.checks.shard_check import ShardCheck, ShardReport
 from imagenet_prep.checks.verdict import Depth, Level, SplitReport, Verdict, level_of, save_verdict
-from imagenet_prep.errors import InputError, SpaceError, UsageError, WorkerError, WriteError
+from imagenet_prep.errors import (
+    AccessError,
+    InputError,
+    NetworkError,
+    SpaceError,
+    UsageError,
+    WorkerError,
+    WriteError,
+)
 from imagenet_prep.hints import Hint, as_text
 from imagenet_prep.images.prepare import repaired_images
 from imagenet_prep.model import Engine, Failed, Problem, ProblemKind, Progress, Silent
@@ -478,6 +486,8 @@ def _keep(verdict: Verdict, layout: Layout, share: Share | None) -> list[str]:
         return [f"{_UNSAVED} in {path.parent}: {error.strerror or error}"]
     except SpaceError as error:
         return [f"{_UNSAVED}: {error.what}"]
-    except (WriteError, InputError) as error:
+    except AccessError:
+        return [f"{_UNSAVED} in {path.parent}: your credentials may only read there"]
+    except (WriteError, InputError, NetworkError) as error:
         return [f"{_UNSAVED} in {path.parent}: {error.detail}"]
     return []

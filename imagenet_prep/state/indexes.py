@@ -18,6 +18,7 @@ from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.files import find_plain
 from imagenet_prep.storage.layout import Layout, split_of
+from imagenet_prep.storage.location import local_or_none
 from imagenet_prep.tfrecord.framing import FOOTER, Index, decode, decode_index, decode_listing
 
 _LINE = 42  # two numbers of up to 20 digits, a space, a newline
@@ -92,14 +93,17 @@ def agrees(layout: Layout, info: ShardInfo) -> bool:
 
 
 def is_indexed(layout: Layout, info: ShardInfo, names: Sequence[str]) -> bool:
-    """Whether the index of a shard is the one written for these images:
-    it gives the recorded digest.
+    """Whether the index of a shard is the one written for these images: it gives the recorded
+    digest, and on a disk the shard ends with its last record.
     """
     written = read_written(layout, info)
     if written is None:
         return False
     offsets = [0, *itertools.accumulate(written.lengths[:-1])]
-    return (written.offsets, written.names) == (offsets[: len(names)], names)
+    if (written.offsets, written.names) != (offsets[: len(names)], names):
+        return False
+    is_local = local_or_none(layout.output_dir) is not None  # a store would be asked once a shard
+    return not is_local or ends_like(layout, info, written)
 
 
 # the shards of a set that several runs make together ----------------------------------------------
@@ -139,10 +143,10 @@ def _stands(layout: Layout, info: ShardInfo) -> bool:
     if layout.shards.size(info.name) != info.size:
         return False
     written = read_written(layout, info)
-    return written is not None and _ends_like(layout, info, written)
+    return written is not None and ends_like(layout, info, written)
 
 
-def _ends_like(layout: Layout, info: ShardInfo, written: Index) -> bool:
+def ends_like(layout: Layout, info: ShardInfo, written: Index) -> bool:
     """Whether the last record of a shard is that of its index: sets with other labels may have
     equal sizes.
 

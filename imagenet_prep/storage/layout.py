@@ -225,6 +225,18 @@ class Layout(Struct, frozen=True):
                 pending += [(path, depth + 1) for path in self._folders_in(folder)]
         return folders
 
+    def shards_below(self, splits: Collection[str]) -> list[AnyPath]:
+        """The folders in the shards' folder that hold shards of these splits, with a manifest or
+        without: imagenet_to_gcs.py makes a folder of each split; none in an object store.
+        """
+        if not isinstance(self.output_dir, Path):
+            return []
+        return [
+            folder
+            for folder in self._folders_in(self.output_dir)[:_MOST_FOLDERS]
+            if os.access(folder, os.R_OK | os.X_OK) and Layout(folder).find_shards(splits)
+        ]
+
     def _has_set(self) -> bool:
         """Whether the folder has a finished set, or sets with prefixes."""
         return self.manifest_path.is_file() or (self.state_dir / SETS_NAME).is_dir()
@@ -388,15 +400,21 @@ class Layout(Struct, frozen=True):
         folders = [self.data_dir, self.output_dir]
         if self.output is not None and _is_read_only(self.data_dir):
             folders.remove(self.data_dir)
-        paths = (folder / STATE_NAME / "lock" for folder in folders)
-        return tuple(local for path in paths if (local := local_or_none(path)) is not None)
+        return _locks_of(folders)
+
+    @property
+    def all_lock_paths(self) -> tuple[Path, ...]:
+        """The same for a command that writes below DATA_DIR in any case: boxes, archives."""
+        return _locks_of([self.data_dir, self.output_dir])
 
     @property
     def advice_if_read_only(self) -> str:
         """The advice for a DATA_DIR that can only be read: another one that reads its raw data;
         "" without raw data in it.
         """
-        is_elsewhere = self.raw is not None or self.output is not None
+        is_elsewhere = self.raw is not None
+        if self.output is not None and not _is_read_only(self.data_dir):
+            is_elsewhere = True
         raw_dir = local_or_none(self.own_raw_dir)
         if is_elsewhere or raw_dir is None or not raw_dir.is_dir() or not is_command_line():
             return ""
@@ -527,6 +545,12 @@ class Layout(Struct, frozen=True):
 
     bundle_dir = _Below("partial_dir", "bundles")
     """The images of each unfinished shard, if the archive is read in its own order."""
+
+
+def _locks_of(folders: Iterable[AnyPath]) -> tuple[Path, ...]:
+    """The lock files of folders; those in a store have none."""
+    paths = (folder / STATE_NAME / "lock" for folder in folders)
+    return tuple(local for path in paths if (local := local_or_none(path)) is not None)
 
 
 def _is_read_only(folder: AnyPath) -> bool:

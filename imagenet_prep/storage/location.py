@@ -20,12 +20,15 @@ from typing import TypeAlias, overload
 from msgspec import Struct
 
 from imagenet_prep.errors import UsageError
+from imagenet_prep.escaping import escaped
 from imagenet_prep.storage.local import LocalAppender, LocalSink, LocalStore
 from imagenet_prep.storage.store import RemoteAppender, RemoteSink, RemoteStore
 
 SCHEMES = ("s3", "gs", "az")
 _URL = re.compile(r"(?i)([a-z][a-z0-9+.-]+):/{1,2}")  # a Path keeps only one of the two slashes
 _SECRET = re.compile(r"[@?]")
+_BUCKET = re.compile(r"[A-Za-z0-9._$-]+")
+_NOT_IN_KEYS = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")  # the store's library refuses them
 _LOCAL = "expected a path on this machine"
 
 
@@ -200,7 +203,7 @@ def _bucket_and_key(scheme: str, url: str) -> tuple[str, str]:
         UsageError: the URL names no bucket, or may hold a secret.
     """
     rest = url.partition(":")[2]
-    parts = [part for part in rest.split("/") if part not in ("", ".")]
+    parts = _parts_of(rest)
     # As of s3://$BUCKET/folder where BUCKET is not set: the folder is not treated as a bucket.
     is_without_bucket = not parts or rest.startswith("///")
     bucket = "" if is_without_bucket else parts[0]
@@ -215,7 +218,29 @@ def _bucket_and_key(scheme: str, url: str) -> tuple[str, str]:
             f"{scheme}://{rest.removeprefix('//')} names no bucket",
             f"expected {scheme}://BUCKET/FOLDER",
         )
+    if not _BUCKET.fullmatch(bucket):
+        raise UsageError(
+            f"{escaped(bucket)} can't be the name of a bucket",
+            f"expected {scheme}://BUCKET/FOLDER, with letters, digits, dots and hyphens in BUCKET",
+        )
+    if _NOT_IN_KEYS.search(url):
+        raise UsageError(
+            f"{escaped(url)} can't be used: it has a character that names in a store can't have",
+            f"expected {scheme}://BUCKET/FOLDER without line breaks and other control characters",
+            "check the address: a script may have added a line break",
+        )
     return bucket, "/".join(parts[1:])
+
+
+def _parts_of(rest: str) -> list[str]:
+    """The bucket and the parts of the key; ``..`` is the folder above, as in a path."""
+    parts: list[str] = []
+    for part in rest.split("/"):
+        if part == "..":
+            parts = parts[:-1]
+        elif part not in ("", "."):
+            parts.append(part)
+    return parts
 
 
 def open_store(folder: AnyPath, unfinished: AnyPath | None = None) -> Store:

@@ -21,6 +21,7 @@ from imagenet_prep.checks.verdict import load_verdict
 from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, UsageError
 from imagenet_prep.fetch import (
     access,
+    addresses,
     answer_checks,
     credentials,
     login_form,
@@ -242,10 +243,10 @@ def redirect(data: bytes) -> None:
     """Where a redirect leads: never from https to http."""
     for first in (_URL + "?key=secret", "http://127.0.0.1:8000/a?b=c"):
         with suppress(NetworkError):
-            where = session.redirect_target(first, first, data.decode("latin-1"))
-            assert session.origin(where)[0] == "https" or first.startswith("http:")
-            session.host_of(where)
-            session.bare_url(where)
+            where = addresses.redirect_target(first, first, data.decode("latin-1"))
+            assert addresses.origin(where)[0] == "https" or first.startswith("http:")
+            addresses.host_of(where)
+            addresses.bare_url(where)
 
 
 @target(mutate=mutations.json_value)

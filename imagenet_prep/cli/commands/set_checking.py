@@ -184,12 +184,19 @@ def _status_of_repair(run: RepairRun) -> int:
     is_flag=True,
     help="Compare bytes: another encoding of the same features differs.",
 )
+@click.option(
+    "--data",
+    "reads_data",
+    is_flag=True,
+    help="Read every record; trust no manifest or index.",
+)
 @o.workers
 def diff(
     set_a: AnyPath,
     set_b: AnyPath,
     limit: int,
     by_bytes: bool,
+    reads_data: bool,
     quiet: bool,
     **params: Any,
 ) -> CommandOutcome:
@@ -197,7 +204,7 @@ def diff(
     any differ).
 
     Records are compared by their features, whatever their encoding. A or B can be a manifest.json.
-    diff trusts manifests and indexes; verify proves them.
+    diff trusts manifests and indexes, except with --data and where the last verify found faults.
 
     \b
     imagenet-prep diff /data/imagenet /mnt/colleague/imagenet
@@ -210,6 +217,7 @@ def diff(
         set_b,
         engine=engine_of(params),
         by_bytes=by_bytes,
+        reads_data=reads_data,
         look_into=limit,
         progress=make_progress(quiet),
     )

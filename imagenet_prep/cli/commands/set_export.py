@@ -28,6 +28,17 @@ if TYPE_CHECKING:
 class _ExportCommand(Command):
     """A command whose help ends with a line for each format."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; the format may be named after DATA_DIR, or last."""
+        words = [*args]
+        values = self.make_parser(ctx).parse_args([*args])[0]
+        places = [values[name] for name in ("container", "data_dir", "out") if values.get(name)]
+        formats = [place for place in places[1:] if place in FORMATS]
+        if formats and places[0] not in FORMATS:
+            format_place = words.index(formats[0])
+            words.insert(words.index(places[0]), words.pop(format_place))
+        return super().parse_args(ctx, words)
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a line for each format."""
         descriptions = describe_formats()

@@ -14,9 +14,11 @@ SHOWN_SHARDS = 20
 
 SAME = (
     "By their manifests and checksums, both sets hold the same records in the same shards and "
-    "order. The command verify tells whether the data agree with these."
+    "order. diff --data reads every record and compares the data."
 )
 """diff does not read equal shards: a changed byte or label may be hidden."""
+
+SAME_DATA = "Both sets hold the same records in the same shards and order. Every record was read: "
 
 
 def print_diff(difference: Difference, limit: int) -> None:
@@ -28,7 +30,8 @@ def print_diff(difference: Difference, limit: int) -> None:
     for split in difference.splits:
         _print_split(split, difference, limit)
     if difference.is_same:
-        tell(SAME, colour="green")
+        read_places = " and ".join(map(str, difference.read_places))
+        tell(f"{SAME_DATA}{read_places}" if read_places else SAME, colour="green")
 
 
 def _print_split(split: SplitDifference, difference: Difference, limit: int) -> None:

@@ -10,11 +10,11 @@ from imagenet_prep.init.folder_shapes import Shape, shape_of
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.proposal import ONLY_IF_ASKED, POSSIBLE, Interpretation, Proposal
 from imagenet_prep.init.split_options import named_folders
-from imagenet_prep.recipes.folder_words import is_image_folder, name_as_split, unmasked
+from imagenet_prep.init.stray_files import doubts_of_strays, splits_by_folders
+from imagenet_prep.recipes.folder_words import is_image_folder, unmasked
 from imagenet_prep.recipes.misread_folders import in_flow, mixed_masks
 from imagenet_prep.recipes.path_parts import stem_of
 from imagenet_prep.recipes.recipe_lines import flow
-from imagenet_prep.recipes.splits import split_names, splits_above
 from imagenet_prep.sources.names import Names
 from imagenet_prep.text import listed, number_of
 
@@ -38,11 +38,14 @@ def recognise(inspection: Inspection) -> Interpretation | None:
             others = number_of(len(items) - len(names), inspection.noun)
             notes.append(f"{others} in no folder of --split, left out")
     else:
-        splits = splits_above(names) or _splits_by_tops(names)
+        splits = splits_by_folders(names)
+    losses: list[InputError] = []
     if shape.has_classes:
         certainty = ONLY_IF_ASKED
         faults = []
     else:
+        if not inspection.options.splits:
+            losses = doubts_of_strays(inspection, splits)
         certainty = POSSIBLE
         faults = _faults_of_masks(inspection, items)
     count = number_of(len(names), inspection.noun)
@@ -54,6 +57,7 @@ def recognise(inspection: Inspection) -> Interpretation | None:
         proposal,
         faults,
         is_labelled=False,
+        losses=losses,
         skip_notes=notes,
     )
 
@@ -122,17 +126,6 @@ def _use_of_masks(inspection: Inspection, items: Sequence[str]) -> str:
     if len(masks) < len(images):
         mask["unmasked"] = "skip"
     return in_flow({"source": {"files": pattern}, "mask": mask})[1:-1]
-
-
-def _splits_by_tops(names: Sequence[str]) -> dict[str, str]:
-    """The first folders as splits, if some are called as splits are: train, val and extra."""
-    if not all("/" in name for name in names):
-        return {}
-    tops = {name.partition("/")[0] for name in names}
-    splits = split_names(tops)
-    if "train" not in splits.values() or len(splits) < 2:
-        return {}
-    return {top: splits.get(top) or name_as_split(top) for top in sorted(tops)}
 
 
 STRUCTURES = {"unlabelled": recognise}
