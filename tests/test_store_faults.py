@@ -33,9 +33,12 @@ from imagenet_prep.errors import (
 from imagenet_prep.storage.asking import ENDPOINTS, endpoint_variable, failure
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.location import Location, locate, open_store, remembering
-from imagenet_prep.storage.object_store import PART, ObjectStore, client
+from imagenet_prep.storage.object_store import ObjectStore, client
 
 CONTENT = bytes(range(256)) * 8
+PART = 5 << 20
+"""Bytes of a part of an upload here, instead of 8 MB: stores take none that is smaller."""
+
 LARGE = CONTENT * (PART // len(CONTENT)) + b"and another part"
 
 
@@ -53,6 +56,7 @@ def proxy(
     """The same, with the environment that leads to it, and nothing seen or to fail yet."""
     for name, value in objects.environment_by(proxied.port).items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr("imagenet_prep.storage.object_store.PART", PART)
     proxied.seen.clear()
     client.cache_clear()
     yield proxied
@@ -75,8 +79,8 @@ def place(object_server: ObjectServer) -> Iterator[Location]:
 def upload(store: ObjectStore) -> bytes:
     """Write an object in parts, and read it again."""
     with store.create("large") as sink:
-        for start in range(0, len(LARGE), 1 << 20):
-            sink.write([LARGE[start : start + (1 << 20)]])
+        for start in range(0, len(LARGE), PART // 8):
+            sink.write([LARGE[start : start + PART // 8]])
         sink.commit()
     return bytes(store.get("large", len(LARGE)))
 
@@ -248,7 +252,7 @@ def test_a_deletion_that_fails_with_status_200(proxy: Proxy, place: Location, co
 
 
 def test_a_list_of_many_pages_cut(
-    proxy: Proxy, place: Location, monkeypatch: pytest.MonkeyPatch
+    proxy: Proxy, place: Location, objects: ObjectServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cut on a page, or between two: all names are listed, once; a page that never comes is an
     error of the network.
@@ -256,8 +260,11 @@ def test_a_list_of_many_pages_cut(
     store = place.store.below("many")
     assert isinstance(store, ObjectStore)
     names = [f"{number:04d}" for number in range(1003)]
-    with ThreadPoolExecutor(8) as pool:
+    with pytest.MonkeyPatch.context() as past_the_proxy, ThreadPoolExecutor(8) as pool:
+        past_the_proxy.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{objects.port}")
+        client.cache_clear()
         list(pool.map(lambda name: store.put(name, b""), names))
+    client.cache_clear()
     second = "continuation-token"
     for fault in ("truncate", "short", "lost", "reset"):
         for pattern in ("list-type", second):

@@ -7,6 +7,7 @@ every other resource and every script except its own, identified by its digest.
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import importlib.util
 import re
@@ -121,6 +122,7 @@ def _read(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
 
 
+@functools.cache  # to compile it takes a third of a second
 def _load_template() -> Template:
     import jinja2
 
