@@ -19,6 +19,7 @@ from kept_trial import ASKED, RIGHT, try_folder
 from made_sets import ENGINE
 
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.init.init_options import InitOptions
 from imagenet_prep.stages.init import init
 
 Flaw = Callable[[Painter, Truth], None]
@@ -160,7 +161,12 @@ def test_fractions_are_no_values_of_splits(tmp_path: Path) -> None:
     rows = [f"{image},{'ab'[at % 2]},0.{at % 2 * 8 + 1}" for at, image in enumerate(images)]
     painter.write("t.csv", "\n".join(["file,label,weight", *rows]))
     with pytest.raises(UsageError) as caught:
-        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, splits={"train": "q"})
+        init(
+            tmp_path / "data",
+            tmp_path / "r.yaml",
+            ENGINE,
+            options=InitOptions(splits={"train": "q"}),
+        )
     assert "0.1" not in str(caught.value)
 
 
