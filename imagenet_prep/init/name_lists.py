@@ -20,6 +20,9 @@ _ENDINGS = (".txt", ".lst", ".list")
 _LARGEST = 1 << 26
 _MOST_LISTS = 2000
 
+_HEADINGS = frozenset(("file", "filename", "file_name", "id", "image", "image_id", "name", "path"))
+"""Names for the column of images in the first line of a table."""
+
 
 class NameList(Struct, frozen=True):
     """A list each line of which names an image.
@@ -83,7 +86,9 @@ def _is_in_parts(name_list: NameList, parts: set[tuple[tuple[str, ...], str]]) -
 
 
 def _read_list(folder: Path, name: str, namings: Sequence[Mapping[str, int]]) -> NameList | None:
-    """A list of names; None if less than half of its lines name an image."""
+    """A list of names; None if less than half of its lines name an image,
+    or if it is a table: its first line names its columns.
+    """
     image_names, texts = _read_lines(folder / name)
     for row_by_name in namings:
         rows = [row_by_name.get(image_name, -1) for image_name in image_names]
@@ -92,6 +97,8 @@ def _read_list(folder: Path, name: str, namings: Sequence[Mapping[str, int]]) ->
             continue
         if len(set(found_rows)) == len(found_rows):
             absent = [image_names[line] for line, row in enumerate(rows) if row < 0]
+            if not _HEADINGS.isdisjoint(map(str.lower, absent)):
+                return None
             kept_texts = [texts[line] for line, row in enumerate(rows) if row >= 0]
             file_name = base_name(name)
             split, family = split_in(file_name), family_of(file_name)
