@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import errno
 import http.client
 import os
@@ -10,8 +11,10 @@ from pathlib import Path
 
 import pytest
 import requests
+from existing import existing
 from memory_store import MemoryStore
 
+import imagenet_prep
 from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageError
 from imagenet_prep.fetch import access
@@ -237,3 +240,21 @@ def test_advice_knows_whether_an_option_was_given(before: str, given: str, absen
         with pytest.raises(NetworkError) as caught, about_base_url(is_given=is_given):
             raise error
         assert caught.value.hint == words
+
+
+def test_every_advice_about_base_url_is_known() -> None:
+    """An advice that the package writes in other words than the table's would stay in doubt."""
+    package = Path(imagenet_prep.__file__).parent
+    modules = [*existing(package / "fetch", "*.py"), package / "ilsvrc2012" / "arrivals.py"]
+    texts: list[str] = []
+    for module in modules:
+        if module.stem != "base_url_words":
+            nodes = ast.walk(ast.parse(module.read_text()))
+            values = [node.value for node in nodes if isinstance(node, ast.Constant)]
+            texts += [text for text in values if isinstance(text, str) and "if you set" in text]
+    in_parts = {"--base-url if you set it"}  # a constant: its sentences are rows above
+    assert in_parts < set(texts)
+    for text in set(texts) - in_parts:
+        with pytest.raises(NetworkError) as caught, about_base_url(is_given=False):
+            raise NetworkError("what", "detail", text)
+        assert "if you set" not in caught.value.hint, text

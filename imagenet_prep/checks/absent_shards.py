@@ -11,7 +11,7 @@ from imagenet_prep.hints import Hint
 from imagenet_prep.model import State
 from imagenet_prep.state.export_record import refuse_export
 from imagenet_prep.state.set_records import SetRecords
-from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME, Layout, expected_names
+from imagenet_prep.storage.layout import expected_names
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import either, listed
 
@@ -49,8 +49,8 @@ def no_shards(
         if len(parts) == 1:
             return InputError(absence, found, retry(parts[0]))
         return InputError(absence, found, f"move all shards of one set into {layout.output_dir}")
-    above = layout.output_dir.parent
-    if layout.output_dir.name in (RAW_NAME, STATE_NAME) and Layout(above).find_shards():
+    above = layout.set_above()
+    if above is not None:
         return InputError(absence, "found shards in the folder above it", retry(above))
     return InputError(
         absence,

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command_line
 from imagenet_prep.hints import Hint
 from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.moves_away import move_next_to
 from imagenet_prep.init.proposal import DoubtError, Proposal
 from imagenet_prep.recipes.folder_words import split_name
 from imagenet_prep.recipes.path_parts import base_name
@@ -27,19 +27,16 @@ def doubts_of_doubled(inspection: Inspection, proposal: Proposal) -> list[InputE
     if proposal.kind == "table":
         taken = set(inspection.items)
     sizes = {name: size for name, size in inspection.sizes() if name in taken}
-    place = inspection.folder.resolve()
     doubts: list[InputError] = []
     for folder, files in _doubled(sizes):
         source = inspection.folder / folder
-        target = place.with_name(f"{place.name}-{folder.replace('/', '-')}")
         around = inspection.folder / Path(folder).parent
         count = number_of(len(files), inspection.noun)
         problem = f"{source} has {count} of {around} again, by their names and sizes"
-        hint: str = Hint(
-            "to move the copy away: ", command_line(["mv", "--", str(source), str(target)])
-        )
-        if target.exists():
-            hint = f"move {source} away"
+        hint = f"move {source} away"
+        move = move_next_to(inspection, folder, folder.replace("/", "-"))
+        if move is not None:
+            hint = Hint("to move the copy away: ", move)
         aim, outcome = "take these images twice", "taken twice"
         doubts.append(DoubtError.of(aim, outcome, problem, "expected each image once", hint))
     return doubts

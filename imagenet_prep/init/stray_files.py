@@ -7,36 +7,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command_line
 from imagenet_prep.hints import Hint
 from imagenet_prep.init.folder_shapes import shape_of
+from imagenet_prep.init.folder_splits import splits_by_folders
 from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.moves_away import move_next_to
 from imagenet_prep.init.proposal import DoubtError
-from imagenet_prep.recipes.folder_words import name_as_split
 from imagenet_prep.recipes.path_parts import base_name
-from imagenet_prep.recipes.splits import split_names, splits_above
 from imagenet_prep.text import listed, number_of
 
 _LARGEST_SHARE = 0.02
 """The share of the other files that may be strays; one always may."""
 
 _FEWEST_OTHERS = 4
-
-
-def splits_by_folders(names: Sequence[str]) -> dict[str, str]:
-    """The folders that are splits of files without classes, and the splits."""
-    return dict(splits_above(names)) or _splits_by_tops(names)
-
-
-def _splits_by_tops(names: Sequence[str]) -> dict[str, str]:
-    """The first folders as splits, if some are called as splits are: train, val and extra."""
-    if not all("/" in name for name in names):
-        return {}
-    tops = {name.partition("/")[0] for name in names}
-    splits = split_names(tops)
-    if "train" not in splits.values() or len(splits) < 2:
-        return {}
-    return {top: splits.get(top) or name_as_split(top) for top in sorted(tops)}
 
 
 def doubts_of_strays(inspection: Inspection, splits: Mapping[str, str]) -> list[InputError]:
@@ -61,13 +44,10 @@ def doubts_of_strays(inspection: Inspection, splits: Mapping[str, str]) -> list[
 
 def _moving(inspection: Inspection, strays: Sequence[str]) -> str:
     """The command that moves a stray next to the folder; "" for several, or if a file is there."""
-    place = inspection.folder.resolve()
-    stray = strays[0]
-    target = place.with_name(f"{place.name}-{base_name(stray)}")
-    if len(strays) > 1 or target.exists():
+    if len(strays) > 1:
         return ""
-    words = ["mv", "--", str(inspection.folder / stray), str(target)]
-    return Hint("to leave it out, move it away: ", command_line(words))
+    move = move_next_to(inspection, strays[0], base_name(strays[0]))
+    return "" if move is None else Hint("to leave it out, move it away: ", move)
 
 
 def _lost_with_strays(others: Sequence[str], splits: Mapping[str, str]) -> str:

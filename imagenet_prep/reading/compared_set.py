@@ -108,9 +108,13 @@ class ComparedSet(Struct, frozen=True):
         return sorted(set(map(split_of, self.shards)) - {""})
 
     def without_trust(self, names: Collection[str]) -> ComparedSet:
-        """The same set, in which manifest and index of these shards are not asked."""
+        """The same set, in which manifest and index of these shards are not asked; a manifest alone
+        stays as it is.
+        """
+        if not self.has_files:
+            return self
         recorded = {name: info for name, info in self.recorded.items() if name not in names}
-        return replace(self, recorded=recorded, unproved=frozenset(names))
+        return replace(self, recorded=recorded, unproved=frozenset(names) & self.shards.keys())
 
     def entry(self, name: str) -> tuple[str, int]:
         """The digest and the number of records of a shard:

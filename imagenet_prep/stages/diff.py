@@ -68,18 +68,18 @@ def diff(  # noqa: PLR0913 - what to compare, by keyword
         InputError: a set has no shards, or its framing or manifest is damaged.
     """
     progress = progress or Silent()
-    first_set, second_set = ComparedSet.read(first), ComparedSet.read(second)
+    first_set = ComparedSet.read(first)
+    second_set = ComparedSet.read(second)
+    if reads_data and not (first_set.has_files or second_set.has_files):
+        raise UsageError("--data reads shards", "expected a folder of shards, got two manifests")
     suspects = _suspects(first_set) | _suspects(second_set)
     unproved = {*first_set.shards, *second_set.shards} if reads_data else suspects
-    first_set, second_set = (
-        each.without_trust(unproved.intersection(each.shards)) if each.has_files else each
-        for each in (first_set, second_set)
-    )
-    read_places = tuple(each.place for each in (first_set, second_set) if each.has_files)
-    if not reads_data:
-        read_places = ()
-    elif not read_places:
-        raise UsageError("--data reads shards", "expected a folder of shards, got two manifests")
+    first_set = first_set.without_trust(unproved)
+    second_set = second_set.without_trust(unproved)
+    read_places: list[AnyPath] = []
+    for each in (first_set, second_set):
+        if reads_data and each.has_files:
+            read_places.append(each.place)
     comparison = _Comparison((first_set, second_set), by_bytes, look_into, engine, progress)
     shard_count = len(first_set.shards) + len(second_set.shards)
     progress.begin("diff", shard_count, "shards")
@@ -88,7 +88,7 @@ def diff(  # noqa: PLR0913 - what to compare, by keyword
     progress.end()
     problems = (*first_set.problems, *second_set.problems)
     return Difference(
-        (first, second), splits, problems, by_bytes, tuple(sorted(suspects)), read_places
+        (first, second), splits, problems, by_bytes, tuple(sorted(suspects)), tuple(read_places)
     )
 
 

@@ -247,9 +247,15 @@ class Layout(Struct, frozen=True):
         """
         if self.find_shards():
             return []
+        above = self.set_above()
+        return self.sets_below() if above is None else [above]
+
+    def set_above(self) -> AnyPath | None:
+        """The folder above a folder of raw data or of state, if it has shards."""
         above = self.output_dir.parent
-        is_within = self.output_dir.name in (RAW_NAME, STATE_NAME)
-        return [above] if is_within and Layout(above).find_shards() else self.sets_below()
+        if self.output_dir.name in (RAW_NAME, STATE_NAME) and Layout(above).find_shards():
+            return above
+        return None
 
     def _folders_in(self, folder: Path) -> list[Path]:
         """The folders in a folder, except hidden ones, raw data and state."""

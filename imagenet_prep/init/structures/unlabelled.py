@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.init.folder_shapes import Shape, shape_of
+from imagenet_prep.init.folder_splits import splits_by_folders
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.proposal import ONLY_IF_ASKED, POSSIBLE, Interpretation, Proposal
 from imagenet_prep.init.split_options import named_folders
-from imagenet_prep.init.stray_files import doubts_of_strays, splits_by_folders
+from imagenet_prep.init.stray_files import doubts_of_strays
 from imagenet_prep.recipes.folder_words import is_image_folder, unmasked
 from imagenet_prep.recipes.misread_folders import in_flow, mixed_masks
 from imagenet_prep.recipes.path_parts import stem_of
