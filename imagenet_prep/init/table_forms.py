@@ -225,17 +225,18 @@ def _read_rows(content: bytes, form: TableForm, sought: Sought) -> tuple[_Rows, 
     """The rows, and how many images each column names; the rows' own numbers are a column if only
     they name images.
     """
-    rows: _Rows = (), {}
-    hits: dict[str, int] = {}
-    for keeps_numbers in (False, True):
-        rows = table_rows.read_rows(
-            content, form.form, header=form.header, keeps_numbers=keeps_numbers
-        )
-        _, columns = rows
-        hits = {column: _count_images(cells, sought) for column, cells in columns.items()}
-        if any(hits.values()):
-            break
+    rows = table_rows.read_rows(content, form.form, header=form.header)
+    hits = _hits_of(rows, sought)
+    if not any(hits.values()) and table_rows.count_row_numbers(content, form.form):
+        rows = table_rows.read_rows(content, form.form, header=form.header, keeps_numbers=True)
+        hits = _hits_of(rows, sought)
     return rows, hits
+
+
+def _hits_of(rows: _Rows, sought: Sought) -> dict[str, int]:
+    """How many images each column names."""
+    _, columns = rows
+    return {column: _count_images(cells, sought) for column, cells in columns.items()}
 
 
 def _parse_list(rows: _Rows, form: TableForm, name: str) -> LabelTable:

@@ -263,12 +263,17 @@ def csv_rows(content: bytes, form: Form, *, keeps_numbers: bool = False) -> Rows
     Raises:
         LabelsFault: it can't be understood.
     """
-    count = 0
-    if not keeps_numbers:
-        with contextlib.suppress(LabelsFault):
-            count = count_of_numbers(lambda: _all_cells(content, form))
+    count = 0 if keeps_numbers else count_row_numbers(content, form)
     for line, cells in _all_cells(content, form):
         yield line, cells[count:]
+
+
+def count_row_numbers(content: bytes, form: Form) -> int:
+    """How many of the first columns of a CSV or TSV are numbers of its rows; 0 for another form."""
+    if form in ("csv", "tsv"):
+        with contextlib.suppress(LabelsFault):
+            return count_of_numbers(lambda: _all_cells(content, form))
+    return 0
 
 
 def _all_cells(content: bytes, form: Form) -> Rows:
